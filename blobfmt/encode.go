@@ -64,6 +64,7 @@ type Encoder struct {
 	raw      int64
 	crc      uint32
 	replaces []BatchID
+	erased   *int64 // the time of an erased blob if it has no lines; nil: it is another one
 	origins  originTable
 	filters  *filter.Builder // nil: none
 	percent  struct{ words, ids int }
@@ -118,7 +119,7 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 func (e *Encoder) Reset() {
 	e.finished, e.raw, e.crc = false, 0, 0
 	e.lines, e.body = e.lines[:0], e.body[:0]
-	e.blocks, e.replaces = e.blocks[:0], e.replaces[:0]
+	e.blocks, e.replaces, e.erased = e.blocks[:0], e.replaces[:0], nil
 	e.openBlock()
 	e.origins.reset()
 	if e.filters != nil {
@@ -136,6 +137,10 @@ func (e *Encoder) openBlock() {
 
 // Replaces notes that the blob replaces these batches (compaction).
 func (e *Encoder) Replaces(ids ...BatchID) { e.replaces = append(e.replaces, ids...) }
+
+// Erased notes that the blob lacks records of the batches that it replaces. It may have no lines, and has
+// the time at then, which has to be in its hour.
+func (e *Encoder) Erased(at int64) { e.erased = &at }
 
 // Add appends a canonical line with its newline. t is the line's time. Lines must come in
 // strictly ascending order of (t, origin, index). Add refuses a line out of order, or a
@@ -239,17 +244,21 @@ func checksum(crc uint32, b []byte) uint32 {
 }
 
 // Finish completes the blob. body is valid until Reset. A blob without lines is
-// an error, and so is a second Finish.
+// an error unless it is an erased one, and so is a second Finish.
 func (e *Encoder) Finish(batch BatchID) (body []byte, m Meta, err error) {
 	if e.finished {
 		return nil, Meta{}, errFinished
 	}
-	if e.raw == 0 {
+	m = Meta{Batch: batch, Erased: e.erased != nil}
+	switch {
+	case e.raw > 0:
+		e.cut()
+	case m.Erased:
+		m.First, m.Last = *e.erased, *e.erased
+	default:
 		return nil, Meta{}, errors.New("blobfmt: finish: a blob needs at least one line")
 	}
-	e.finished = true
-	e.cut()
-	m = Meta{Batch: batch, CRC: e.crc}
+	e.finished, m.CRC = true, e.crc
 	for i := range e.blocks {
 		m.add(&e.blocks[i])
 	}

@@ -156,8 +156,8 @@ func TestNewerFormats(t *testing.T) {
 		t.Errorf("footer version 2: %v", err)
 	}
 	stored := m.Map()
-	stored["format"] = "2"
+	stored["format"] = "3"
 	if _, err := blobfmt.ParseMeta(stored); !errors.Is(err, blobfmt.ErrNewer) {
-		t.Errorf("metadata format 2: %v", err)
+		t.Errorf("metadata format 3: %v", err)
 	}
 }

@@ -93,6 +93,9 @@ func (d *Decoder) readIndex(key string, size, tail int64, read ReadFunc) (*Index
 			return nil, err
 		}
 	}
+	if len(x.Blocks) == 0 && len(x.Replaces) == 0 {
+		return nil, x.corrupt(size-footerSize, footerSize, "index: no blocks")
+	}
 	// Only the origins may still be needed of the tail; the rest is released.
 	x.tail, x.tailAt = bytes.Clone(x.inTail(x.origins.offset, int64(x.origins.Stored))), x.origins.offset
 	return x, nil
@@ -179,10 +182,7 @@ func parseBlocks(r *sectionReader, key string, end int64) []Block {
 			return nil
 		}
 	}
-	switch {
-	case len(blocks) == 0:
-		r.fail("no blocks")
-	case offset != end:
+	if offset != end {
 		r.fail("they do not fill the space before the index")
 	}
 	return blocks

@@ -19,8 +19,12 @@ const (
 	ContentEncoding = "zstd"
 )
 
-// formatVersion is the value of the metadata key "format".
-const formatVersion = 1
+// The values of the metadata key "format": that of most blobs, and that of erased ones. A reader of the
+// former alone would show what an erased blob replaces.
+const (
+	formatVersion = 1
+	erasedVersion = 2
+)
 
 // A BatchID is the random identity of a batch, and of the blob made from it.
 type BatchID [16]byte
@@ -53,7 +57,13 @@ type Meta struct {
 	Place     [8]byte
 	Levels    [record.NumLevels]int64
 	Compacted int // how many batches this blob replaces
-	IDs       IDs // by which a search rules out blocks before it reads the index
+	// Erased says that the blob, or one that it replaces, lacks records of the batches that it replaces.
+	// Such a blob may have no records. Its First and Last are times of its hour then.
+	Erased bool
+	// Gone has, of a blob that was made to erase records, their number, a dot, and the SHA-256 of the
+	// expression that they match.
+	Gone string
+	IDs  IDs // by which a search rules out blocks before it reads the index
 }
 
 // add adds the next block's records.
@@ -83,6 +93,8 @@ const (
 	keyPlace     = "place"
 	keyLevels    = "levels"
 	keyCompacted = "compacted"
+	keyErased    = "erased"
+	keyGone      = "gone"
 	keyFilters   = "filters"
 )
 
@@ -108,8 +120,13 @@ func (m Meta) Map() map[string]string {
 	if m.Place != [8]byte{} {
 		stored[keyPlace] = hex.EncodeToString(m.Place[:])
 	}
-	if m.Compacted > 0 {
+	if m.Erased {
+		stored[keyFormat], stored[keyErased] = strconv.Itoa(erasedVersion), strconv.Itoa(m.Compacted)
+	} else if m.Compacted > 0 {
 		stored[keyCompacted] = strconv.Itoa(m.Compacted)
+	}
+	if m.Gone != "" {
+		stored[keyGone] = m.Gone
 	}
 	if m.IDs.Buckets > 0 {
 		stored[keyFilters] = m.IDs.String()
@@ -126,7 +143,7 @@ func ParseMeta(stored map[string]string) (Meta, error) {
 	if _, hasBatch := values[keyBatch]; !hasFormat || !hasBatch {
 		return Meta{}, fmt.Errorf("metadata: %w", ErrForeign)
 	}
-	if n, err := strconv.ParseUint(format, 10, 32); err == nil && n > formatVersion {
+	if n, err := strconv.ParseUint(format, 10, 32); err == nil && n > erasedVersion {
 		return Meta{}, fmt.Errorf("metadata: format %d: %w", n, ErrNewer)
 	}
 	m, bad := parseValues(values)
@@ -181,9 +198,13 @@ func parseValues(values map[string]string) (m Meta, bad string) {
 	place, _ := hex.DecodeString(at)
 	copy(m.Place[:], place)
 	compacted, isCompacted := values[keyCompacted]
-	m.Compacted = int(number(compacted, 32))
+	if erased, ok := values[keyErased]; ok {
+		compacted, isCompacted, m.Erased = erased, true, true
+	}
+	m.Compacted, m.Gone = int(number(compacted, 32)), values[keyGone]
 	m.IDs = parseIDs(values[keyFilters])
-	if m.Records < 1 {
+	empty := m.Erased && m.Records == 0
+	if m.Records < 1 && !empty {
 		return m, keyRecords
 	}
 	left := m.Records
@@ -196,7 +217,7 @@ func parseValues(values map[string]string) (m Meta, bad string) {
 		left -= n
 	}
 	switch {
-	case m.RawBytes < 1:
+	case m.RawBytes < 1 && !empty, empty && m.RawBytes != 0:
 		return m, keyRawBytes
 	case isCompacted && m.Compacted < 1:
 		return m, keyCompacted

@@ -108,7 +108,8 @@ func TestMetaRefused(t *testing.T) {
 	}{
 		{"batch", "", blobfmt.ErrForeign}, // "" here: the key is missing
 		{"format", "", blobfmt.ErrForeign},
-		{"format", "2", blobfmt.ErrNewer},
+		{"format", "3", blobfmt.ErrNewer},
+		{"format", "2", nil}, // only erased blobs have it
 		{"format", "01", nil},
 		{"format", "parquet", nil},
 		{"batch", "xyz", nil},
@@ -133,6 +134,7 @@ func TestMetaRefused(t *testing.T) {
 		{"levels", "0.0.6.0.0.0.0.0", nil},
 		{"levels", "0.0.7.0.0.0.-1", nil},
 		{"compacted", "0", nil},
+		{"erased", "0", nil},
 		{"compacted", "99999999999", nil},
 	} {
 		stored := maps.Clone(m.Map())

@@ -173,6 +173,9 @@ func (v *verifier) totals(x *Index, m Meta) {
 	}
 	seen := v.seen
 	seen.Batch, seen.Compacted, seen.IDs, seen.SHA256, seen.Place = m.Batch, m.Compacted, m.IDs, m.SHA256, m.Place // not in the lines
+	if seen.Erased, seen.Gone = m.Erased, m.Gone; m.Erased && !v.any {
+		seen.First, seen.Last = m.First, m.Last
+	}
 	want := m.Map()
 	for key, value := range seen.Map() {
 		if want[key] != value {

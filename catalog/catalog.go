@@ -172,9 +172,13 @@ func Services(ctx context.Context, store Store) ([]string, error) {
 
 // MayReplace reports whether e may replace b, a sound blob of the same hour, as far as
 // the metadata show. A compacted blob holds all records of a blob that it replaces. It
-// replaces that blob, and all batches that the other blob replaces.
+// replaces that blob, and all batches that the other blob replaces. An erased blob lacks some: only its
+// section tells which blobs it replaces.
 func (e *Entry) MayReplace(b *Entry) bool {
 	c, m := &e.Meta, &b.Meta
+	if c.Erased {
+		return m.Batch != c.Batch
+	}
 	if m.Compacted >= c.Compacted || m.First < c.First || m.Last > c.Last || m.Records > c.Records || m.RawBytes > c.RawBytes {
 		return false
 	}

@@ -57,7 +57,7 @@ func TestStates(t *testing.T) {
 	s := mem.New(mem.Options{})
 	sound := meta(1, noon, noon.Add(time.Minute), 10, 0)
 	newer := sound.Map()
-	newer["format"] = "2"
+	newer["format"] = "3"
 	for name, metadata := range map[string]map[string]string{
 		"1200/000001.log": sound.Map(),
 		"1200/000002.log": {"format": "1", "batch": "?"},

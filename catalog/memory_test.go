@@ -20,7 +20,7 @@ func TestMemory(t *testing.T) {
 		damaged := meta(1, noon, noon.Add(1), 10, 0).Map()
 		damaged["records"] = "0"
 		newer := meta(1, noon, noon.Add(1), 10, 0).Map()
-		newer["format"] = "2"
+		newer["format"] = "3"
 		for step, stored := range []map[string]string{sound, sound, other, damaged, sound, newer, nil, sound} {
 			s := mem.New(mem.Options{})
 			put(t, s, blobfmt.Name{Service: "web", Period: noon, Number: 1}.String(), stored)

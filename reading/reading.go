@@ -83,6 +83,9 @@ type Reader struct {
 // New returns a Reader. It reads nothing yet.
 func New(o Options) *Reader { return &Reader{o: o} }
 
+// Forget drops what is kept of erased records, until ctx ends: see [blobs.Reader.Forget].
+func (r *Reader) Forget(ctx context.Context) { r.o.Blobs.Forget(ctx) }
+
 // Store is a [Source] that reads for the holder of a token.
 type Store struct {
 	r     *Reader

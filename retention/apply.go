@@ -66,7 +66,7 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 		return nil, err
 	}
 	r := j.newRun(p)
-	if err := confirmed(p.Confirm, p.Hash, confirm); err != nil {
+	if err := Confirmed(p.Confirm, p.Hash, confirm); err != nil {
 		return r.Result, err
 	}
 	// This order makes a killed run harmless: an earlier run has hidden the blobs that this

@@ -66,7 +66,7 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 	}
 	p.Hash = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "drop 1\n%s %s\nkeep tail %t\nstore %s\n", req.Service, req.Day, req.KeepTail, req.Store)))
 	r := j.newRun(p)
-	if err := confirmed(p.Confirm, p.Hash, req.Confirm); err != nil {
+	if err := Confirmed(p.Confirm, p.Hash, req.Confirm); err != nil {
 		return r.Result, err
 	}
 	if err := horizon.Drop(ctx, j.blobs, req.Service, req.Day); err != nil {

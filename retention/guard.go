@@ -179,9 +179,9 @@ func (e *ConfirmError) Error() string {
 	return e.Why
 }
 
-// confirmed checks the caller's confirmation against a hash. A confirmation of another plan
+// Confirmed checks the caller's confirmation against a hash. A confirmation of another plan
 // is a mistake also if none is needed: the caller saw a plan that is not carried out.
-func confirmed(why, hash, given string) error {
+func Confirmed(why, hash, given string) error {
 	given = strings.TrimSpace(given)
 	if why == "" && given == "" || strings.EqualFold(given, hash) {
 		return nil

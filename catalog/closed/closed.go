@@ -133,6 +133,7 @@ func (b Blob) Is(other Blob) bool {
 const (
 	Late      = "late"      // a blob that came after the part before
 	Compacted = "compacted" // a blob that replaces others of the part before
+	Erased    = "erased"    // a blob that replaces one of the part before, without some of its records
 	Deleted   = "deleted"   // a replaced blob that is gone
 	Dropped   = "dropped"   // the whole day
 	Lost      = "lost"      // a number that lacks among late blobs
@@ -142,6 +143,7 @@ const (
 type Event struct {
 	Kind string `json:"kind"`
 	Key  string `json:"key,omitempty"`
+	Gone string `json:"gone,omitempty"` // see [blobfmt.Meta]
 }
 
 // A Loss is known: the day was closed without the blob, or an operator has accepted that it is gone.

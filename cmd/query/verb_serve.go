@@ -201,6 +201,7 @@ func (s *server) run(ctx context.Context, l net.Listener) error {
 	defer end()
 	group, failed := errgroup.WithContext(working)
 	s.reload(working, group)
+	group.Go(func() error { s.reader.Forget(working); return nil })
 	group.Go(func() error {
 		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve %s: %w", at, err)

@@ -25,7 +25,7 @@ import (
 // this run: a user may copy it to another shell.
 func (a *app) unconfirmed(e *retention.ConfirmError, args ...string) int {
 	words := append([]string{a.Name, a.verb.Name}, args...)
-	words = append(words, cli.Words(a.verb, "now", "grace", "day", "keep-tail")...)
+	words = append(words, cli.Words(a.verb, "now", "grace", "day", "keep-tail", "where", "service", "from", "to")...)
 	words = append(words, cli.Words(a.verb.Parent, "config", "store")...)
 	if e.Why != "" {
 		words = append(words, "--confirm", e.Hash)

@@ -14,6 +14,6 @@ func TestGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guidetest.Check(t, parser.Model, signposts(), "plan", "apply", "drop", "hold", "holds", "release", "compact", "close", "accept-loss",
-		"copy", "promote")
+	guidetest.Check(t, parser.Model, signposts(), "plan", "apply", "drop", "erase", "hold", "holds", "release", "compact", "close",
+		"accept-loss", "copy", "promote")
 }

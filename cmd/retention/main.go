@@ -47,6 +47,7 @@ type grammar struct {
 	Plan    planCmd    `cmd:"" help:"Say what would go, per service and day; delete nothing."`
 	Apply   applyCmd   `cmd:"" help:"One run: delete what has been hidden for the grace, hide what is past its age."`
 	Drop    dropCmd    `cmd:"" help:"Delete one day of one service at once, such as one with a leaked secret."`
+	Erase   eraseCmd   `cmd:"" help:"Remove the records that match an expression, such as those of one person."`
 	Hold    holdCmd    `cmd:"" help:"Keep days of services until the release of the hold, whatever the policy says."`
 	Holds   holdsCmd   `cmd:"" help:"List the holds."`
 	Release releaseCmd `cmd:"" help:"End a hold: the policy counts again."`

@@ -77,7 +77,7 @@ func TestDamage(t *testing.T) {
 		{"empty", func(b *storage.Blob, body []byte) []byte { return body[:0] }, 0, key},
 		{"no metadata", func(b *storage.Blob, body []byte) []byte { b.Metadata = nil; return body }, 30, blobfmt.ErrForeign.Error()},
 		{"newer", func(b *storage.Blob, body []byte) []byte {
-			b.Metadata["format"] = "2"
+			b.Metadata["format"] = "3"
 			return body
 		}, 0, blobfmt.ErrNewer.Error()},
 	} {

@@ -3,6 +3,7 @@ package blobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -221,7 +222,8 @@ func (r Range) periods() (out catalog.Range) {
 
 // replace sets blobs to the listed ones that no listed compacted blob replaces. If that
 // blob's index cannot be read nothing is lost: its records have the identities of the
-// replaced ones.
+// replaced ones. If it is an erased one, no other blob of its hour is shown, because any may
+// have what was erased.
 func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 	compacted := catalog.Replacing(all)
 	sources := make([]*source, len(compacted))
@@ -231,7 +233,8 @@ func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 		return nil
 	})
 	replaced := make(map[blobfmt.BatchID]bool)
-	for _, s := range sources {
+	unread := make(map[hourOf]*catalog.Entry) // erased ones
+	for i, s := range sources {
 		index, err := s.readIndex(ctx, false)
 		switch {
 		case err == nil:
@@ -240,17 +243,30 @@ func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 			}
 		case fatal(ctx, err) != nil:
 			return fatal(ctx, err)
+		case compacted[i].Meta.Erased:
+			unread[hourOf{s.Name.Service, s.Hour()}] = compacted[i]
+			err = fmt.Errorf("it replaces blobs with erased records, and nobody knows which, so no other blob of its hour is read: %w", err)
+			p.listed.Problems = append(p.listed.Problems, s.problem(0, 0, err))
 		case !errors.Is(err, storage.ErrNotExist): // its read reports the reason
 			p.listed.Warnings = append(p.listed.Warnings, s.problem(0, 0, err))
 		}
 	}
 	for i := range all {
 		b := &all[i]
+		if e := unread[hourOf{b.Name.Service, b.Hour()}]; e != nil && e != b || b.Meta.Erased && b.Meta.Records == 0 {
+			continue
+		}
 		if p.rng.touches(b.Meta.First, b.Meta.Last) && !(b.State == catalog.Sound && replaced[b.Meta.Batch]) {
 			p.blobs = append(p.blobs, blob{Entry: b})
 		}
 	}
 	return nil
+}
+
+// hourOf is an hour of a service.
+type hourOf struct {
+	service string
+	hour    time.Time
 }
 
 func (r *Reader) source(b blob, sum *Summary) *source {

@@ -20,16 +20,20 @@ type Closer struct {
 	now   time.Time
 	bytes bool
 	made  map[string][]blobfmt.BatchID // what blobs replace that the caller has made
+	took  map[string]bool              // blobs that the caller has made and deleted
 	added closed.Parts
 }
 
 // NewCloser returns a Closer for a run at a time.
 func NewCloser(store storage.BlobStore, now time.Time) *Closer {
-	return &Closer{store: store, now: now, made: map[string][]blobfmt.BatchID{}, added: closed.Parts{}}
+	return &Closer{store: store, now: now, made: map[string][]blobfmt.BatchID{}, took: map[string]bool{}, added: closed.Parts{}}
 }
 
 // Made tells which batches a blob replaces, so that nobody has to read it.
 func (c *Closer) Made(key string, replaces []blobfmt.BatchID) { c.made[key] = replaces }
+
+// TookBack tells that the caller has made a blob and deleted it. A part may have it: the next one does not.
+func (c *Closer) TookBack(key string) { c.took[key] = true }
 
 // Added reports whether there is a part that no root names.
 func (c *Closer) Added() bool { return len(c.added) > 0 }
@@ -67,7 +71,7 @@ func (c *Closer) update(ctx context.Context, l *catalog.Listing) (part *closed.P
 	if before == nil {
 		part, err = first(l, losses(lacking, l), c.Replaces(ctx))
 	} else {
-		part, missing, err = next(before, l, losses(lacking, l), c.Replaces(ctx))
+		part, missing, err = next(before, c.took, l, losses(lacking, l), c.Replaces(ctx))
 	}
 	if err != nil || part == nil && len(missing) == 0 {
 		return nil, missing, err

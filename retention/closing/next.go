@@ -20,22 +20,24 @@ func first(l *catalog.Listing, lost []closed.Loss, look catalog.Lookup) (*closed
 }
 
 // next returns the next part of a day, after the one before, by a listing that is younger than that.
-// It is nil if there is nothing to say. lost are blobs that the listing lacks. missing are blobs of the
-// account that are gone; they stay in it.
-func next(before *closed.Part, l *catalog.Listing, lost []closed.Loss, look catalog.Lookup) (
+// It is nil if there is nothing to say. took are blobs that it forgets, lost those that the listing
+// lacks. missing are blobs of the account that are gone; they stay in it.
+func next(before *closed.Part, took map[string]bool, l *catalog.Listing, lost []closed.Loss, look catalog.Lookup) (
 	p *closed.Part, missing []closed.Blob, err error) {
 	a := &account{Part: &closed.Part{}, listing: l, replaced: catalog.NewReplaced(look)}
 	if err := a.replaced.Read(catalog.Replacing(l.Blobs)...); err != nil {
 		return nil, nil, err
 	}
 	a.Before = before.Sum
+	was := before.Digests()
+	before.Blobs = slices.DeleteFunc(before.Blobs, func(b closed.Blob) bool { return took[b.Key] })
 	if missing, err = l.Missing(before, a.replaced); err != nil {
 		return nil, nil, err
 	}
 	hashed := a.after(before, missing)
 	known := len(a.Lost)
 	a.lose(before, lost)
-	if a.Sort(); !hashed && len(a.Lost) == known && (l.Accounted() || a.Digests() == before.Digests()) {
+	if a.Sort(); !hashed && len(a.Lost) == known && (l.Accounted() || a.Digests() == was) {
 		return nil, missing, nil
 	}
 	return a.Part, missing, nil
@@ -117,11 +119,14 @@ func (a *account) after(before *closed.Part, missing []closed.Blob) (hashed bool
 			continue
 		}
 		come[e.Key] = true
-		kind := closed.Late
-		if e.Meta.Compacted > 0 {
-			kind = closed.Compacted
+		event := closed.Event{Kind: closed.Late, Key: e.Key}
+		switch {
+		case e.Meta.Gone != "":
+			event.Kind, event.Gone = closed.Erased, e.Meta.Gone
+		case e.Meta.Compacted > 0:
+			event.Kind = closed.Compacted
 		}
-		a.Events = append(a.Events, closed.Event{Kind: kind, Key: e.Key})
+		a.Events = append(a.Events, event)
 		a.take(blobOf(e))
 	}
 	for _, l := range before.Lost {

@@ -61,7 +61,7 @@ func TestDamagedSource(t *testing.T) {
 		"cut short":           func(body []byte, _ map[string]string) []byte { return body[:len(body)-100] },
 		"damaged metadata":    func(body []byte, meta map[string]string) []byte { meta["records"] = "x"; return body },
 		"metadata of another": func(body []byte, meta map[string]string) []byte { meta["crc"] = "00000000"; return body },
-		"a newer format":      func(body []byte, meta map[string]string) []byte { meta["format"] = "2"; return body },
+		"a newer format":      func(body []byte, meta map[string]string) []byte { meta["format"] = "3"; return body },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

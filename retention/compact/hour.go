@@ -203,8 +203,8 @@ func (r *run) readReplaces(ctx context.Context, u *unit) (ok bool, err error) {
 	return true, nil
 }
 
-// errMoved says that the listed blob has been deleted or replaced by another.
-var errMoved = errors.New("the blob is not as it was listed")
+// errMoved says that the listed blob has been deleted or replaced by another. A caller lists again.
+var errMoved = fmt.Errorf("the blob is not as it was listed: %w", storage.ErrNotExist)
 
 // damage is an error in a blob; errors of the store are different.
 type damage struct{ error }

@@ -48,7 +48,7 @@ func (r *run) old(b *blob) bool {
 	return !b.Created.IsZero() && r.now.Sub(b.Created) >= r.o.Grace
 }
 
-// removeFor deletes those replaced blobs with every record in d, as d is stored.
+// removeFor deletes those replaced blobs with every record in d, as d is stored. An erased d lacks some.
 func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
 	held := make([]uint64, 0, d.Meta.Records)
 	err := r.records(ctx, d, r.dec, func(c *cursor) error {
@@ -65,7 +65,7 @@ func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
 	}
 	errs := atOnce(due, func(_ int, b *blob) error {
 		return r.records(ctx, b, blobfmt.NewDecoder(1), func(c *cursor) error {
-			if _, found := slices.BinarySearch(held, r.print(c)); !found {
+			if _, found := slices.BinarySearch(held, r.print(c)); !found && !d.Meta.Erased {
 				return &damage{fmt.Errorf("its record %s of %s, number %d, is not there", c.key.Origin, record.AppendTime(nil, c.key.Time), c.key.Index)}
 			}
 			return nil

@@ -57,6 +57,17 @@ func (c *Cache[K, V]) Put(key K, value V, size int64) {
 	}
 }
 
+// Drop drops the values with keys that nobody shall find any more.
+func (c *Cache[K, V]) Drop(gone func(key K) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, e := range c.items {
+		if gone(key) {
+			c.drop(e)
+		}
+	}
+}
+
 func (c *Cache[K, V]) drop(e *list.Element) {
 	old := c.order.Remove(e).(*item[K, V])
 	delete(c.items, old.key)

@@ -98,6 +98,7 @@ var allowed = map[string][]string{
 	"catalog/hold":                 {"catalog/horizon", "record", "storage"},
 	"catalog/horizon":              {"storage/fanout", "record", "blobfmt", "storage"},
 	"catalog/closed":               {"record", "blobfmt", "catalog/horizon"},
+	"catalog/erasure":              {"blobfmt", "storage", "catalog/horizon", "catalog"},
 	"catalog":                      {"storage/fanout", "storage/lru", "record", "blobfmt", "storage", "catalog/closed", "catalog/horizon"},
 
 	"internal/azurelogs": {"storage/fanout", "record", "storage", "internal/azurelogs/formats"},
@@ -121,7 +122,7 @@ var allowed = map[string][]string{
 	"internal/grep":              {"record", "blobfmt/filter", "internal/literals", "internal/budget", "internal/regex"},
 	"internal/tally":             {"record", "internal/globset", "internal/where", "internal/count"},
 	"internal/rules":             {"record/forms", "record", "internal/globset", "internal/where", "internal/count"},
-	"reading/blobs":              {"storage/fanout", "internal/grep", "internal/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "catalog/closed", "catalog/horizon", "catalog", "internal/progress", "internal/spelling", "internal/budget", "internal/spill", "storage/lru"},
+	"reading/blobs":              {"catalog/erasure", "storage/fanout", "internal/grep", "internal/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "catalog/closed", "catalog/horizon", "catalog", "internal/progress", "internal/spelling", "internal/budget", "internal/spill", "storage/lru"},
 	"internal/azurelogs/asblobs": {"storage/fanout", "internal/spill", "record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats", "internal/units"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
@@ -129,8 +130,16 @@ var allowed = map[string][]string{
 	"internal/bill":              {"docs/scale", "storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress", "internal/units", "internal/yamltext", "storage/fsys"},
 	"internal/config":            {"record/forms", "record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when", "internal/yamltext"},
 	"retention/closing":          {"record", "blobfmt", "storage", "catalog/closed", "catalog/horizon", "catalog", "internal/progress"},
-	"retention/compact":          {"storage/fanout", "record", "blobfmt", "storage", "catalog/closed", "catalog/horizon", "catalog", "retention/closing", "internal/progress", "internal/units"},
-	"retention":                  {"catalog/hold", "storage/fanout", "record", "storage", "retention/closing", "catalog/closed", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
+	"retention/compact": {
+		"catalog/erasure", "storage/fanout", "record", "blobfmt", "storage", "catalog/closed",
+		"catalog/horizon", "catalog", "retention/closing", "internal/progress", "internal/units",
+	},
+	"retention/erase": {
+		"storage/fanout", "record", "blobfmt", "storage", "catalog/erasure", "catalog/closed", "catalog/horizon", "catalog",
+		"tailindex", "internal/lease", "internal/progress", "internal/units", "internal/where",
+		"retention", "retention/closing", "retention/compact",
+	},
+	"retention": {"catalog/hold", "storage/fanout", "record", "storage", "retention/closing", "catalog/closed", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
 	// It joins the records in blobs with unflushed ones.
 	"reading/unflushed": {"storage/fanout", "record", "storage", "reading/blobs", "tailindex", "reading/unflushed/live", "internal/lease", "internal/storeid", "catalog/horizon", "internal/budget", "internal/units", "internal/trust"},
 	"retention/copying": {
@@ -153,7 +162,7 @@ var allowed = map[string][]string{
 	"serve/api":          {"reading/search", "blobfmt", "internal/access", "internal/lease", "internal/spelling", "internal/units", "internal/when", "reading/form", "reading", "reading/survey", "record", "storage", "internal/budget", "internal/door"},
 	"serve/page":         {"internal/door"},
 	"serve/loki":         {"internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "reading", "record", "record/times", "internal/budget", "internal/door"},
-	"cmd/retention":      {"internal/lease", "internal/guide", "internal/bill", "internal/cli", "internal/when", "record", "internal/config", "storage", "storage/fsys", "internal/openstore", "catalog/horizon", "retention", "retention/closing", "retention/compact", "internal/progress", "internal/count", "internal/units", "catalog/hold", "retention/copying", "internal/storeid"},
+	"cmd/retention":      {"retention/erase", "internal/where", "tailindex", "internal/lease", "internal/guide", "internal/bill", "internal/cli", "internal/when", "record", "internal/config", "storage", "storage/fsys", "internal/openstore", "catalog/horizon", "retention", "retention/closing", "retention/compact", "internal/progress", "internal/count", "internal/units", "catalog/hold", "retention/copying", "internal/storeid"},
 	"cmd/query":          {"record/forms", "reading/search", "source/body", "internal/guide", "internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "serve/page", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door", "internal/signpost", "internal/trust"},
 }
 

@@ -1,0 +1,320 @@
+package erase
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/catalog"
+	"blobtail/catalog/closed"
+	"blobtail/catalog/erasure"
+	"blobtail/internal/lease"
+	"blobtail/record"
+	"blobtail/retention"
+	"blobtail/retention/compact"
+	"blobtail/storage"
+	"blobtail/storage/fanout"
+)
+
+// look returns the blobs of a listed day that have records to be erased, replaced ones too. Each blob
+// is read once.
+func (r *run) look(ctx context.Context, l *catalog.Listing) (matching []*catalog.Entry, err error) {
+	counts := make([]int64, len(l.Blobs))
+	for i, err := range fanout.All(len(l.Blobs), runtime.GOMAXPROCS(0), func(i int) (err error) {
+		counts[i], err = r.count(ctx, &l.Blobs[i])
+		return err
+	}) {
+		switch e := &l.Blobs[i]; {
+		case err == nil || errors.Is(err, storage.ErrNotExist): // it went since
+		case e.State != catalog.Sound, errors.As(err, new(*blobfmt.CorruptError)), errors.Is(err, storage.ErrDamaged):
+			r.problem(e.Key, fmt.Errorf("it was not searched to the end: %w", err))
+		default:
+			return nil, err
+		}
+		if counts[i] > 0 {
+			matching = append(matching, &l.Blobs[i])
+		}
+	}
+	return matching, ctx.Err()
+}
+
+// count counts the records of a blob that are to be erased.
+func (r *run) count(ctx context.Context, e *catalog.Entry) (n int64, err error) {
+	if e.State != catalog.Sound {
+		return 0, e.Err
+	}
+	id := blobID{e.Key, e.Version}
+	r.mu.Lock()
+	n, known := r.matches[id]
+	r.mu.Unlock()
+	if known {
+		return n, nil
+	}
+	body, err := catalog.Read(ctx, r.blobs, e.Key, 0, e.Size)
+	if err != nil {
+		return 0, err
+	}
+	_, err = each(e.Key, body, func(line []byte, _ record.Key) error {
+		if r.match(e.Name.Service, line) {
+			n++
+		}
+		return nil
+	})
+	if err == nil {
+		r.mu.Lock()
+		r.matches[id] = n
+		r.mu.Unlock()
+		r.o.Progress.Finish(1, e.Size)
+	}
+	return n, err
+}
+
+// each calls visit for the records of a blob, in order, and returns what it replaces.
+func each(key string, body []byte, visit func(line []byte, k record.Key) error) (replaces []blobfmt.BatchID, err error) {
+	d := blobfmt.NewDecoder(1)
+	x, err := d.ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) { return body[off : off+n], nil })
+	if err != nil {
+		return nil, err
+	}
+	origins, err := x.Origins()
+	var lines []byte
+	for i := 0; i < len(x.Blocks) && err == nil; i++ {
+		b, keys := x.Blocks[i], origins.Keys(i)
+		lines, err = d.Block(lines[:0], body[b.Offset:b.Offset+b.Stored], b)
+		for line := range bytes.Lines(lines) {
+			k := keys.Next()
+			if k.Time, _ = record.LineTime(line); err == nil {
+				err = visit(line, k)
+			}
+		}
+	}
+	return x.Replaces, err
+}
+
+// pass marks the days that were found, and then makes and deletes what is due.
+func (r *run) pass(ctx context.Context) error {
+	var held []string
+	for _, d := range r.out.Days {
+		at := d.Day.String() + " of " + d.Service
+		if err := erasure.Mark(ctx, r.blobs, d.Service, d.Day, r.out.Hash[:16]); err != nil {
+			return fmt.Errorf("mark %s: %w", at, err)
+		}
+		if r.o.Held == nil {
+			continue
+		}
+		// Behind the mark, for which a hold looks.
+		name, err := r.o.Held(ctx, d.Service, d.Day)
+		if err != nil {
+			return err
+		}
+		if name != "" {
+			held = append(held, at+" by "+name)
+		}
+	}
+	if len(held) > 0 {
+		return &retention.RefusedError{Reason: "some days are held, so nothing more was erased: " + strings.Join(held, ", ")}
+	}
+	services, err := r.services(ctx)
+	if err != nil {
+		return err
+	}
+	lines, err := r.tail(ctx, services, false)
+	r.out.Lines += lines
+	for _, d := range r.out.Days {
+		if err != nil {
+			return err
+		}
+		var l *catalog.Listing
+		if l, err = catalog.ListDay(ctx, r.blobs, d.Service, d.Day); err == nil {
+			err = r.day(ctx, l)
+		}
+		if errors.Is(err, storage.ErrNotExist) {
+			r.o.Log.Info().Str("service", d.Service).Stringer("day", d.Day).AnErr("why", err).Msg("it is listed again")
+			err = nil
+		}
+	}
+	return err
+}
+
+// day makes the erased blobs of a day, has the account tell, and deletes what they replaced long ago.
+func (r *run) day(ctx context.Context, l *catalog.Listing) error {
+	matching, err := r.look(ctx, l)
+	if err != nil {
+		return err
+	}
+	var compacted, dead []*catalog.Entry
+	for i := range l.Blobs {
+		if l.Blobs[i].Meta.Compacted > 0 {
+			compacted = append(compacted, &l.Blobs[i])
+		}
+	}
+	replaced := catalog.NewReplaced(r.closer.Replaces(ctx))
+	if err := replaced.Read(compacted...); err != nil {
+		return err
+	}
+	for _, e := range matching {
+		if replaced.Has(e.Meta.Batch) {
+			dead = append(dead, e)
+		} else if err := r.replace(ctx, l, e); err != nil {
+			return err
+		}
+	}
+	if l.Part.Part.Number > 0 {
+		_, missing, err := r.closer.Update(ctx, l)
+		for _, b := range missing {
+			r.problem(b.Key, &catalog.MissingError{Blob: b})
+		}
+		if errors.Is(err, closed.ErrUnread) || errors.Is(err, storage.ErrDamaged) {
+			r.problem(l.Part.Key, fmt.Errorf("so nothing of this day was deleted: %w", err))
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("write the next part of the account: %w", err)
+		}
+	}
+	for _, e := range compacted {
+		if old := !e.Created.IsZero() && r.now.Sub(e.Created) >= r.o.Patience; e.Meta.Erased && old && !replaced.Has(e.Meta.Batch) {
+			if err := r.delete(ctx, e, dead); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// delete deletes the blobs that an erased one replaces, if it is sound as it is stored.
+func (r *run) delete(ctx context.Context, by *catalog.Entry, dead []*catalog.Entry) error {
+	if !slices.ContainsFunc(dead, func(e *catalog.Entry) bool { return e.Hour().Equal(by.Hour()) }) {
+		return nil
+	}
+	body, err := catalog.Read(ctx, r.blobs, by.Key, 0, by.Size)
+	if err != nil && !errors.Is(err, storage.ErrDamaged) {
+		return err
+	}
+	if found := blobfmt.Verify(by.Key, body, by.Meta); len(found) > 0 || err != nil {
+		r.problem(by.Key, fmt.Errorf("so nothing was deleted that it replaces: %w", errors.Join(append(found, err)...)))
+		return nil
+	}
+	replaces, _ := each(by.Key, body, func([]byte, record.Key) error { return nil }) // it is sound
+	var due []storage.Blob
+	for _, e := range dead {
+		if slices.Contains(replaces, e.Meta.Batch) {
+			due = append(due, e.Object())
+		}
+	}
+	stay := storage.KeyErrors(r.blobs.Delete(ctx, due...))
+	for _, e := range stay {
+		r.problem(e.Key, e.Err)
+	}
+	r.out.Deleted += len(due) - len(stay)
+	return ctx.Err()
+}
+
+// replace makes the erased blob of a blob, and stores it.
+func (r *run) replace(ctx context.Context, l *catalog.Listing, e *catalog.Entry) error {
+	w := &compact.Work{Store: r.blobs, Closer: r.closer, Of: []blobfmt.BatchID{e.Meta.Batch}, Begun: time.Now(), Grace: r.o.Patience}
+	w.Name = blobfmt.Name{Service: l.Service, Period: e.Name.Period, Number: compact.FirstNumber}
+	for i := range l.Blobs {
+		w.Listed = append(w.Listed, &l.Blobs[i])
+	}
+	body, err := catalog.Read(ctx, r.blobs, e.Key, 0, e.Size)
+	if err != nil {
+		return err
+	}
+	if found := blobfmt.Verify(e.Key, body, e.Meta); len(found) > 0 {
+		r.problem(e.Key, fmt.Errorf("it is not sound, so nothing was erased from it: %w", found[0]))
+		return nil
+	}
+	r.enc.Reset()
+	gone := int64(0)
+	replaces, err := each(e.Key, body, func(line []byte, k record.Key) error {
+		if r.match(l.Service, line) {
+			gone++
+			return nil
+		}
+		return r.enc.Add(line, k.Time, k.Origin, k.Index)
+	})
+	if err != nil {
+		return err
+	}
+	replaces = append(replaces, e.Meta.Batch)
+	r.enc.Replaces(replaces...)
+	r.enc.Erased(e.Meta.First)
+	body, meta, err := r.enc.Finish(identity(r.expr, e.Meta.Batch))
+	if err != nil {
+		return err
+	}
+	meta.Gone, meta.Place = fmt.Sprintf("%d.%x", gone, r.expr), w.Name.Place()
+	if found := blobfmt.Verify(w.Name.String(), body, meta); len(found) > 0 || meta.Records+gone != e.Meta.Records || gone == 0 {
+		return fmt.Errorf("what was made of %s is not sound, and was not stored: %d and %d of %d records, %w",
+			e.Key, meta.Records, gone, e.Meta.Records, errors.Join(found...))
+	}
+	key, err := w.Put(ctx, body, meta, replaces)
+	if errors.Is(err, compact.ErrLate) {
+		r.problem(key, err)
+		return nil
+	}
+	if err == nil && key != "" {
+		r.out.Made++
+		r.out.Records += gone
+		r.o.Log.Info().Str("blob", key).Str("of", e.Key).Int64("records", meta.Records).Int64("erased", gone).Msg("erased")
+	}
+	return err
+}
+
+// identity is the id of the erased blob of a blob. It differs from that of a compacted one.
+func identity(expr [sha256.Size]byte, of blobfmt.BatchID) (id blobfmt.BatchID) {
+	sum := sha256.Sum256(slices.Concat([]byte("blobtail erased\n"), expr[:], of[:]))
+	copy(id[:], sum[:])
+	return id
+}
+
+// wait waits until the patience is over, and no ingester holds a record from before the run.
+func (r *run) wait(ctx context.Context) (err error) {
+	begun, left := time.Now(), r.o.Patience
+	for {
+		select {
+		case <-time.After(left):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if r.now, err = storage.Now(ctx, r.blobs, time.Now()); err != nil {
+			return err
+		}
+		holding, err := r.holding(ctx)
+		if left = r.o.Patience - time.Since(begun); err != nil || !holding && left <= 0 {
+			return err
+		}
+		left = max(left, 10*time.Second)
+	}
+}
+
+// holding reports whether an ingester that runs holds records from before the run, by its row.
+func (r *run) holding(ctx context.Context) (holding bool, err error) {
+	rows, err := lease.List(ctx, r.tables, r.o.Tail.Store)
+	bad, err := lease.Unread(err)
+	if bad != nil {
+		r.problem("ingesters", bad)
+	}
+	if err != nil && !errors.Is(err, storage.ErrNotExist) {
+		return false, err
+	}
+	for _, i := range rows {
+		switch {
+		case i.State != lease.Holding || i.At.After(r.begun) && (i.Oldest.IsZero() || i.Oldest.After(r.begun)):
+		case !i.Live(r.now):
+			r.problem("ingester "+i.ID+" on "+i.Host, errors.New("it does not run, and its log has more: start it, or ingest forget"))
+		default:
+			holding = true
+			r.o.Log.Info().Str("ingester", i.ID).Msg("waiting until it has stored what it holds; POST /flush makes that sooner")
+		}
+	}
+	return holding, nil
+}
