@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"slices"
 	"time"
 
+	"blobtail/catalog"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
@@ -54,10 +55,16 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
 	o.Tables = a.store.Tables
-	r, err := copying.Run(ctx, a.store.Blobs, to.Blobs, o)
-	if err == nil && r.Services == 0 && len(c.Services) > 0 {
-		err = cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(c.Services, " or "))
+	names, err := catalog.Services(ctx, a.store.Blobs)
+	if err != nil {
+		return 0, err
 	}
+	for _, glob := range c.Services { // before anything is made: a copy has its services for ever
+		if !slices.ContainsFunc(names, func(name string) bool { return record.MatchService(glob, name) }) {
+			return 0, cli.Usagef("no service is called %s; logquery ls has those that there are", glob)
+		}
+	}
+	r, err := copying.Run(ctx, a.store.Blobs, to.Blobs, o)
 	if err != nil {
 		a.Problems(r.Problems)
 		return 0, err

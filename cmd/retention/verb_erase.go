@@ -90,6 +90,15 @@ func (c *eraseCmd) run(ctx context.Context, a *app) (int, error) {
 		if r.Rows > 0 {
 			a.Complain("%s of tables of the newest records too", units.Count(r.Rows, "line"))
 		}
+		for _, d := range r.Days {
+			name, err := e.Held(ctx, d.Service, d.Day)
+			if err != nil {
+				return 0, err
+			}
+			if name != "" {
+				a.Complain("%s of %s is held, so erase will refuse: retention release %s ends that", d.Day, d.Service, name)
+			}
+		}
 		a.Problems(r.Problems)
 		return a.unconfirmed(confirm), nil
 	}

@@ -49,6 +49,9 @@ func (c *holdCmd) run(ctx context.Context, a *app) (int, error) {
 			return 0, cli.Usagef("%s: %w", d.flag, err)
 		}
 	}
+	if strings.TrimSpace(c.Reason) == "" {
+		return 0, cli.Usagef("--reason: want a text for those who read retention holds")
+	}
 	if h.From > h.To {
 		return 0, cli.Usagef("--from %s is behind --to %s", h.From, h.To)
 	}

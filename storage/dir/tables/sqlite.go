@@ -37,13 +37,14 @@ const (
 	getRow    = `SELECT props FROM rows WHERE partition = ? AND row = ?`
 	scanRows  = `SELECT row, props FROM rows WHERE partition = ?1 AND row >= ?2 AND (?3 = '' OR row < ?3) ORDER BY row LIMIT ?4`
 
-	writing = "&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"
+	// A row that is replaced leaves no bytes, because its records may have been erased.
+	writing = "&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=secure_delete(1)&_txlock=immediate"
 	// A row of the tail is some 3 KB, and is most of such a file. What does not fit its page goes
 	// to pages of its own, so small pages leave less room empty: of 4 KiB each, half of the file.
 	// The -wal has a thousand pages.
 	making = "mode=rwc&_pragma=page_size(1024)"
 	// Other processes rely on a swapped row, also after a power cut.
-	swapping = "mode=rw&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_txlock=immediate"
+	swapping = "mode=rw&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)&_txlock=immediate"
 	reading  = "mode=ro&_pragma=busy_timeout(5000)"
 	// A WAL database cannot be read without writing next to it. If that is not allowed,
 	// it can be read as long as no process writes to it.
