@@ -241,6 +241,12 @@ type Trier interface {
 	TryCreate(ctx context.Context) error
 }
 
+// Sweeper is implemented by stores that may keep the body of a Create that was killed.
+type Sweeper interface {
+	// Sweep deletes such bodies below a directory, which ends in a slash. It harms no Create.
+	Sweep(ctx context.Context, dir string) error
+}
+
 // Opener is implemented by stores in which each Get has to find its object first.
 type Opener interface {
 	// Open opens an object for several reads. Its errors are those of Get.

@@ -6,71 +6,70 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"blobtail/record"
 	"blobtail/storage"
 )
 
-// An Erasure is what [Erase] looks for.
-type Erasure struct {
-	Services []string
-	Wanted   func(day time.Time) bool // of arrival: selects the tables
-	Match    func(service string, line []byte) bool
-	Dry      bool // nothing is written
-}
-
-// Erase writes the rows that have a matching line again, without these lines: they count as omitted. It
-// returns how many lines matched. Unreadable rows are left out, as of [Reader.Newest].
-func Erase(ctx context.Context, tables storage.TableStore, o Options, of Erasure) (lines int64, err error) {
+// Erase writes the rows of some services that have a matching line again, without these lines: they
+// count as omitted. If it is dry it writes nothing. It returns how many lines matched. Unreadable rows
+// are left out, as of [Reader.Newest].
+func Erase(ctx context.Context, tables storage.TableStore, o Options, services []string, dry bool,
+	match func(service string, line []byte) bool) (lines int64, err error) {
 	r, w := NewReader(tables, o), NewWriter(tables, o)
 	var names []string
 	for name, err := range tables.Tables(ctx, r.o.Prefix) {
 		if err != nil {
 			return 0, fmt.Errorf("list the tables of the tail: %w", err)
 		}
-		day, err := time.Parse("20060102", strings.TrimPrefix(name, r.o.Prefix))
-		if err == nil && of.Wanted(day) {
+		if _, err := time.Parse("20060102", strings.TrimPrefix(name, r.o.Prefix)); err == nil {
 			names = append(names, name)
 		}
 	}
-	var found atomic.Int64
 	var bad []error
-	for _, service := range of.Services {
-		for _, errs := range []bool{false, true} {
-			_, _, err := r.read(ctx, service, errs, names, func(ctx context.Context, s *scan) error {
-				from, to := string(s.kind)+"-", string(s.kind)+"."
-				for row, err := range tables.Scan(ctx, s.table, s.partition, from, to, 0, rowProps()...) {
-					if err != nil {
-						return err
-					}
-					s.rows = s.rows[:0]
-					if s.take(row); len(s.rows) == 0 {
-						continue
-					}
-					again := s.rows[0]
-					n := len(again.Entries)
-					again.Entries = slices.DeleteFunc(again.Entries, func(e record.Entry) bool { return of.Match(service, e.Line) })
-					n -= len(again.Entries)
-					if found.Add(int64(n)); n == 0 || of.Dry {
-						continue
-					}
-					// If it has changed, its writer has repeated it, or the table is gone: the next look tells.
-					to, _ := again.encode(o.Store, w.encoder)
-					to.Version = row.Version
-					if _, err := tables.Swap(ctx, s.table, s.partition, to); err != nil && !errors.Is(err, storage.ErrChanged) {
-						return err
-					}
+	for _, service := range services {
+		var mu sync.Mutex
+		var again []func(context.Context) error
+		_, _, err := r.read(ctx, service, false, names, func(ctx context.Context, s *scan) error {
+			for row, err := range tables.Scan(ctx, s.table, s.partition, "", "", 0, rowProps()...) {
+				if err != nil {
+					return err
 				}
-				return nil
-			})
-			if errors.As(err, new(*RowError)) {
-				bad = append(bad, err)
-			} else if err != nil {
-				return found.Load(), err
+				s.kind, s.rows = row.Key[0], s.rows[:0] // it takes all kinds
+				if s.take(row); len(s.rows) == 0 {
+					continue
+				}
+				r := s.rows[0]
+				n := len(r.Entries)
+				r.Entries = slices.DeleteFunc(r.Entries, func(e record.Entry) bool { return match(service, e.Line) })
+				if n -= len(r.Entries); n == 0 {
+					continue
+				}
+				to, _ := r.encode(o.Store, w.encoder)
+				to.Version = row.Version
+				mu.Lock()
+				lines += int64(n)
+				again = append(again, func(ctx context.Context) error {
+					_, err := tables.Swap(ctx, s.table, s.partition, to)
+					return err
+				})
+				mu.Unlock()
+			}
+			return nil
+		})
+		if errors.As(err, new(*RowError)) {
+			bad = append(bad, err)
+		} else if err != nil {
+			return lines, err
+		}
+		for i := 0; i < len(again) && !dry; i++ { // while no scan keeps what a table in a directory had
+			// If it has changed, its writer has repeated it, or the table is gone: the next look tells.
+			if err := again[i](ctx); err != nil && !errors.Is(err, storage.ErrChanged) && !errors.Is(err, storage.ErrNotExist) {
+				return lines, fmt.Errorf("write rows of the tail again: %w", err)
 			}
 		}
 	}
-	return found.Load(), errors.Join(bad...)
+	return lines, errors.Join(bad...)
 }

@@ -1,6 +1,6 @@
 // Package erasure has the marks of runs that erase records (package retention/erase).
 //
-// A mark is an empty object _erase/<service>/<day>.<run>, made by the conditional create before the run
+// A mark is an empty object _erase/<service>/<day>.<time>, made by the conditional create before a run
 // makes or deletes anything of that service and day. It stays. Who makes a blob of other blobs looks
 // for marks after its Create, and then for erased blobs that replace what it has used.
 package erasure
@@ -8,6 +8,7 @@ package erasure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -32,26 +33,27 @@ func key(service string, day horizon.Day) string {
 	return prefix + service + "/" + day.Start().Format("20060102") + "."
 }
 
-// Mark marks a service and a day for a run. It may be repeated.
-func Mark(ctx context.Context, store storage.BlobStore, service string, day horizon.Day, run string) error {
-	err := store.Create(ctx, key(service, day)+run, nil, storage.Attrs{})
-	if errors.Is(err, storage.ErrExist) {
-		return nil
+// Mark marks a service and a day for the pass of a run that begins now.
+func Mark(ctx context.Context, store storage.BlobStore, service string, day horizon.Day, now time.Time) error {
+	err := store.Create(ctx, fmt.Sprintf("%s%016x", key(service, day), now.UnixNano()), nil, storage.Attrs{})
+	if err != nil && !errors.Is(err, storage.ErrExist) {
+		return fmt.Errorf("mark %s of %s: %w", day, service, err)
 	}
-	return err
+	return nil
 }
 
-// Marked lists the service and the day of each mark that was made after a time, such as web/20261120.
-func Marked(ctx context.Context, store catalog.Store, after time.Time) (days []string, err error) {
+// Marked lists the directories of the days that were marked after a time, such as web/2026/11/20.
+func Marked(ctx context.Context, store catalog.Store, after time.Time) (days map[string]bool, err error) {
+	days = map[string]bool{}
 	for o, err := range store.List(ctx, prefix, "") {
 		if err != nil {
-			return nil, err
+			return days, err
 		}
-		if day, _, ok := strings.Cut(path.Base(o.Key), "."); ok && o.Created.After(after) {
-			days = append(days, path.Base(path.Dir(o.Key))+"/"+day)
+		if day, err := time.Parse("20060102", strings.TrimSuffix(path.Base(o.Key), path.Ext(o.Key))); err == nil && o.Created.After(after) {
+			days[path.Base(path.Dir(o.Key))+day.Format("/2006/01/02")] = true
 		}
 	}
-	return slices.Compact(days), nil
+	return days, nil
 }
 
 // Outrun reports whether an erased blob of the hour of a name replaces one of some batches, apart from

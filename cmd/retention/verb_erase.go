@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
@@ -43,25 +42,24 @@ func (c *eraseCmd) options() (e erase.Options, err error) {
 			return e, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
 		}
 	}
-	for flag, of := range map[string]struct {
-		text *string
-		day  *horizon.Day
-	}{"--from": {&c.From, &e.From}, "--to": {&c.To, &e.To}} {
-		if *of.text == "" {
-			continue
+	day := func(flag string, text *string, more horizon.Day) (t time.Time) {
+		if *text != "" && err == nil {
+			var d horizon.Day
+			if d, err = parseDay(*text, time.Now()); err != nil {
+				err = cli.Usagef("%s: %w", flag, err)
+			}
+			*text, t = d.String(), (d + more).Start()
 		}
-		if *of.day, err = parseDay(*of.text, time.Now()); err != nil {
-			return e, cli.Usagef("%s: %w", flag, err)
-		}
-		*of.text = of.day.String()
+		return t
 	}
-	if c.Grace != "" {
+	e.Range.From, e.Range.To = day("--from", &c.From, 0), day("--to", &c.To, 1)
+	if c.Grace != "" && err == nil {
 		if e.Patience, err = config.ParseDuration(c.Grace); err != nil {
 			return e, cli.Usagef("--grace: %w", err)
 		}
 		e.Patience = cmp.Or(e.Patience, -1) // 0 is its default
 	}
-	return e, nil
+	return e, err
 }
 
 func (c *eraseCmd) run(ctx context.Context, a *app) (int, error) {
@@ -75,13 +73,6 @@ func (c *eraseCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	e.Store, e.Key, e.Progress, e.Log = a.config.Store.String(), o.Closing.Key, o.Progress, a.log
 	e.Tail = tailindex.Options{Prefix: a.config.Tail.Prefix, Shards: a.config.Tail.Shards, Store: a.config.Store.Name()}
-	e.Held = func(ctx context.Context, service string, day horizon.Day) (string, error) {
-		holds, err := hold.List(ctx, a.store.Blobs)
-		if h := holds.Of(service, day); h != nil {
-			return h.Name, nil
-		}
-		return "", err
-	}
 	r, err := erase.Run(ctx, a.store.Blobs, a.store.Tables, e)
 	if confirm, ok := errors.AsType[*retention.ConfirmError](err); ok {
 		if err := printPlan(os.Stdout, &retention.Plan{Hash: r.Hash, Days: r.Days}); err != nil {
@@ -89,15 +80,6 @@ func (c *eraseCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 		if r.Rows > 0 {
 			a.Complain("%s of tables of the newest records too", units.Count(r.Rows, "line"))
-		}
-		for _, d := range r.Days {
-			name, err := e.Held(ctx, d.Service, d.Day)
-			if err != nil {
-				return 0, err
-			}
-			if name != "" {
-				a.Complain("%s of %s is held, so erase will refuse: retention release %s ends that", d.Day, d.Service, name)
-			}
 		}
 		a.Problems(r.Problems)
 		return a.unconfirmed(confirm), nil

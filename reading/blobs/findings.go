@@ -2,19 +2,17 @@ package blobs
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"path"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
 	"blobtail/catalog/erasure"
-	"blobtail/catalog/horizon"
 	"blobtail/record"
 	"blobtail/storage/lru"
 )
@@ -222,11 +220,8 @@ func (f *finding) within(b *blobfmt.Block, r Range) (k kept, higher int64, err e
 	return k, int64(len(above)), nil
 }
 
-// watched is how long after its mark a day is watched by [Reader.Forget].
-const watched = 24 * time.Hour
-
-// Forget drops, once a minute until ctx ends, what was found in blobs of which records were erased: of
-// days with a mark, in blobs that a listing no longer has.
+// Forget drops, once a minute until ctx ends, what was found in days with a mark of the last hour: some
+// of it was erased. A read that began before may find that again, for minutes.
 func (r *Reader) Forget(ctx context.Context) {
 	for r.findings != nil {
 		select {
@@ -234,20 +229,7 @@ func (r *Reader) Forget(ctx context.Context) {
 			return
 		case <-time.After(time.Minute):
 		}
-		days, _ := erasure.Marked(ctx, r.store, r.opt.Now().Add(-watched)) // the next minute tries it again
-		for _, at := range days {
-			service, text, _ := strings.Cut(at, "/")
-			day, err := horizon.ParseDay(text)
-			there := map[blobID]bool{}
-			for e, lerr := range catalog.Blobs(ctx, r.store, service, catalog.DayRange(day)) {
-				err = cmp.Or(err, lerr)
-				there[(&source{Entry: &e}).blobID()] = true
-			}
-			if err != nil {
-				continue
-			}
-			prefix := service + day.Start().Format("/2006/01/02/")
-			r.findings.Drop(func(id findingID) bool { return strings.HasPrefix(id.blob.key, prefix) && !there[id.blob] })
-		}
+		days, _ := erasure.Marked(ctx, r.store, r.opt.Now().Add(-time.Hour)) // the next minute tries it again
+		r.findings.Drop(func(id findingID) bool { return days[path.Dir(path.Dir(id.blob.key))] })
 	}
 }

@@ -46,7 +46,7 @@ func TestDrivers(t *testing.T) {
 	})
 }
 
-// The files of a directory have no bytes of erased rows.
+// The files of a directory have no bytes of erased rows, and none of a Create that was killed.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -76,6 +76,11 @@ func TestFiles(t *testing.T) {
 	}
 	if n := found(t, path, bodies); n < len(bodies) {
 		t.Errorf("%d of %d rows are in files before", n, len(bodies))
+	}
+	for _, at := range []string{"0000", "2300"} { // of a period that has no other object too
+		period := filepath.Join(path, "web", ago(0, 0).Format("2006/01/02"), at)
+		w.must(os.MkdirAll(period, 0o700))
+		w.must(os.WriteFile(filepath.Join(period, ".tmp-X"), bodies[0], 0o440))
 	}
 	w.erased()
 	w.grep("afterwards")

@@ -25,7 +25,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -50,12 +49,10 @@ type Options struct {
 	// Services are names, or globs, see [record.MatchService]; none: all. Rejected records that were
 	// meant for one of them are searched too.
 	Services []string
-	From, To horizon.Day // the first and the last day; 0: there is none
+	Range    catalog.Range // From and To of whole days, by the records' times
 	// Patience is how long after its last change the run lists again; 0: [erasure.Patience]. A
 	// negative value is for a store that nothing else works on.
 	Patience time.Duration
-	// Held names the hold that a day has, "" for none. nil: no day has one.
-	Held func(ctx context.Context, service string, day horizon.Day) (hold string, err error)
 	// Tail has the Prefix, the Shards and the Store of the tables of the newest records.
 	Tail    tailindex.Options
 	Store   string // the caller's name of the store
@@ -81,8 +78,7 @@ type Result struct {
 
 func (r *Result) nothing() bool { return len(r.Days) == 0 && r.Rows == 0 }
 
-// blobID tells the content of a blob.
-type blobID struct{ key, version string }
+func (r *Result) did() int64 { return int64(r.Made+r.Deleted) + r.Lines }
 
 type run struct {
 	o          Options
@@ -90,21 +86,22 @@ type run struct {
 	tables     storage.TableStore
 	expr       [sha256.Size]byte
 	begun, now time.Time
+	services   []string // to be searched
 	enc        *blobfmt.Encoder
 	closer     *closing.Closer
 	out        *Result
-	told       map[string]bool
-
-	mu      sync.Mutex
-	matches map[blobID]int64 // that were counted
+	matches    map[[2]string]int64 // in blobs, by key and version
 }
+
+// clocks is how far the clock of a store, which has whole seconds, and what an ingester knows of it differ.
+const clocks = 5 * time.Second
 
 // Run erases. Without the right confirmation it changes nothing: the error is a
 // *[retention.ConfirmError] then, if something matches, and the result has the plan.
 func Run(ctx context.Context, blobs storage.BlobStore, tables storage.TableStore, o Options) (*Result, error) {
 	o.Patience = max(0, cmp.Or(o.Patience, erasure.Patience))
 	r := &run{o: o, blobs: blobs, tables: tables, expr: sha256.Sum256([]byte(o.Where.String())),
-		out: &Result{}, matches: map[blobID]int64{}, told: map[string]bool{}}
+		out: &Result{}, matches: map[[2]string]int64{}}
 	var err error
 	if r.enc, err = blobfmt.NewEncoder(blobfmt.EncoderOptions{Slow: true, BlockSize: 1 << 20}); err == nil {
 		err = r.search(ctx)
@@ -117,24 +114,24 @@ func Run(ctx context.Context, blobs storage.BlobStore, tables storage.TableStore
 	for _, d := range r.out.Days {
 		fmt.Fprintf(h, "%s %s\n", d.Service, d.Day)
 	}
-	if r.out.Hash = fmt.Sprintf("%x", h.Sum(nil)); r.out.nothing() {
-		return r.out, nil
+	r.out.Hash = fmt.Sprintf("%x", h.Sum(nil))
+	r.begun, r.closer = r.now.Add(clocks), closing.NewCloser(blobs, r.now)
+	if r.out.nothing() {
+		_, err = r.holding(ctx, false)
+	} else if err = r.free(ctx, r.out.Days...); err == nil {
+		err = retention.Confirmed("a record that is erased never comes back", r.out.Hash, o.Confirm)
 	}
-	if err := retention.Confirmed("a record that is erased never comes back", r.out.Hash, o.Confirm); err != nil {
-		return r.out, err
-	}
-	r.begun, r.closer = r.now, closing.NewCloser(blobs, r.now)
-	for idle := 0; idle < 3 && err == nil; {
-		did := *r.out
+	for idle := 0; idle < 3 && err == nil && !r.out.nothing(); {
+		did := r.out.did()
 		for _, step := range []func(context.Context) error{r.pass, r.wait, r.search} {
 			err = cmp.Or(err, step(ctx))
 		}
-		if r.out.nothing() {
-			break
-		}
-		if idle++; did.Made+did.Deleted != r.out.Made+r.out.Deleted || did.Lines != r.out.Lines {
+		if idle++; r.out.did() != did {
 			idle = 0
 		}
+	}
+	if errors.As(err, new(*retention.ConfirmError)) {
+		return r.out, err
 	}
 	for _, d := range r.out.Days {
 		if err == nil {
@@ -145,15 +142,20 @@ func Run(ctx context.Context, blobs storage.BlobStore, tables storage.TableStore
 		_, rerr := r.closer.Root(ctx, o.Key, 0)
 		err = cmp.Or(err, rerr)
 	}
+	if s, ok := blobs.(storage.Sweeper); ok && o.Confirm != "" {
+		for _, service := range r.services {
+			err = cmp.Or(err, s.Sweep(ctx, service+"/"))
+		}
+	}
 	return r.out, err
 }
 
 // problem tells a problem once.
 func (r *run) problem(at string, err error) {
-	if text := at + err.Error(); !r.told[text] {
-		r.told[text] = true
-		r.out.Problems = append(r.out.Problems, fmt.Errorf("%s: %w", at, err))
-		r.o.Log.Warn().Str("at", at).Err(err).Msg("not erased as it should be")
+	err = fmt.Errorf("%s: %w", at, err)
+	if !slices.ContainsFunc(r.out.Problems, func(p error) bool { return p.Error() == err.Error() }) {
+		r.out.Problems = append(r.out.Problems, err)
+		r.o.Log.Warn().Err(err).Msg("not erased as it should be")
 	}
 }
 
@@ -174,32 +176,20 @@ func (r *run) match(service string, line []byte) bool {
 	return r.o.Where.Match(bytes.TrimSuffix(line, []byte("\n")))
 }
 
-// services lists the services to be searched.
-func (r *run) services(ctx context.Context) ([]string, error) {
-	names, err := catalog.Services(ctx, r.blobs)
-	return slices.DeleteFunc(names, func(name string) bool { return name != record.RejectedService && !r.asked(name) }), err
-}
-
 // search lists the services, and finds the days with blobs that match, and the lines of tables.
 func (r *run) search(ctx context.Context) (err error) {
 	if r.now, err = storage.Now(ctx, r.blobs, time.Now()); err != nil {
 		return err
 	}
-	services, err := r.services(ctx)
+	names, err := catalog.Services(ctx, r.blobs)
 	if err != nil {
 		return err
 	}
-	rng := catalog.Range{}
-	if r.o.From != 0 {
-		rng.From = r.o.From.Start()
-	}
-	if r.o.To != 0 {
-		rng.To = (r.o.To + 1).Start()
-	}
+	r.services = slices.DeleteFunc(names, func(name string) bool { return name != record.RejectedService && !r.asked(name) })
 	r.out.Days = nil
-	view := catalog.NewView(r.blobs, services, horizon.Checked{})
-	for _, service := range services {
-		for l, err := range view.Listings(ctx, service, rng) {
+	view := catalog.NewView(r.blobs, r.services, horizon.Checked{})
+	for _, service := range r.services {
+		for l, err := range view.Listings(ctx, service, r.o.Range) {
 			if err != nil {
 				return err
 			}
@@ -209,7 +199,7 @@ func (r *run) search(ctx context.Context) (err error) {
 			}
 			d := retention.Day{Service: service, Day: l.Day, Step: "erase", Blobs: len(matching)}
 			for _, e := range matching {
-				d.Records += r.matches[blobID{e.Key, e.Version}]
+				d.Records += r.matches[[2]string{e.Key, e.Version}]
 				d.Bytes += e.Size
 			}
 			if d.Blobs > 0 {
@@ -220,26 +210,19 @@ func (r *run) search(ctx context.Context) (err error) {
 	if n, why := r.o.Where.Unjudged(); n > 0 {
 		r.problem("--where", fmt.Errorf("some records could not be judged: %w", why))
 	}
-	r.out.Rows, err = r.tail(ctx, services, true)
+	r.out.Rows, err = r.tail(ctx, true)
 	return err
 }
 
 // tail has the tables of the newest records without the lines that match, or counts these.
-func (r *run) tail(ctx context.Context, services []string, dry bool) (lines int64, err error) {
+func (r *run) tail(ctx context.Context, dry bool) (lines int64, err error) {
 	if r.o.Tail.Prefix == "" {
 		return 0, nil
 	}
-	within := func(d horizon.Day, before, after horizon.Day) bool {
-		return (r.o.From == 0 || d >= r.o.From-before) && (r.o.To == 0 || d <= r.o.To+after)
-	}
-	lines, err = tailindex.Erase(ctx, r.tables, r.o.Tail, tailindex.Erasure{
-		Services: services, Dry: dry,
-		// A row has records from a day before its arrival to ten minutes after it.
-		Wanted: func(day time.Time) bool { return within(horizon.DayOf(day), 1, 1) },
-		Match: func(service string, line []byte) bool {
-			t, _ := record.LineTime(line)
-			return within(horizon.DayOfNs(t), 0, 0) && r.match(service, line)
-		},
+	lines, err = tailindex.Erase(ctx, r.tables, r.o.Tail, r.services, dry, func(service string, line []byte) bool {
+		ns, _ := record.LineTime(line)
+		t := time.Unix(0, ns)
+		return !t.Before(r.o.Range.From) && (r.o.Range.To.IsZero() || t.Before(r.o.Range.To)) && r.match(service, line)
 	})
 	if errors.As(err, new(*tailindex.RowError)) {
 		r.problem("tables of the newest records", err)

@@ -15,8 +15,9 @@ func TestMutants(t *testing.T) {
 		Broken: regexp.MustCompile(`([a-z]+_test\.go:\d+: .*)`),
 	}.Catch(t, []testkit.Mutant{
 		{Name: "no mark", Seeds: 1, Edits: []testkit.Edit{{"retention/erase/pass.go",
-			`if err := erasure.Mark(ctx, r.blobs, d.Service, d.Day, r.out.Hash[:16]); err != nil {`,
-			`if err := erasure.Mark(ctx, r.blobs, "x", 1, r.out.Hash[:16]); err != nil {`}}},
+			`erasure.Mark(ctx, r.blobs, d.Service, d.Day, r.now)`, `erasure.Mark(ctx, r.blobs, "x", 1, r.now)`}}},
+		{Name: "no hold looked for behind the mark", Test: "TestHeld", Seeds: 1, Edits: []testkit.Edit{{"retention/erase/pass.go",
+			`err = r.free(ctx, d)`, `err = ctx.Err()`}}},
 		{Name: "the mark not looked for after the Create", Seeds: 1, Edits: []testkit.Edit{{"retention/compact/rewrite.go",
 			`	outrun, err := w.outrun(ctx, meta.Batch)
 `, `	outrun, err := false, error(nil)
@@ -34,10 +35,10 @@ func TestMutants(t *testing.T) {
 `, `	if l.Part.Part.Number < 0 {
 `}}},
 		{Name: "no second listing", Test: "TestHolding", Seeds: 1, Edits: []testkit.Edit{{"retention/erase/erase.go",
-			`		if r.out.nothing() {
+			`		if idle++; r.out.did() != did {
+`, `		if idle++; r.out.Deleted > 0 {
 			break
-`, `		if r.out.nothing() || r.out.Deleted > 0 {
-			break
+		} else if r.out.did() != did {
 `}}},
 		{Name: "deleted too soon", Test: "TestReadFromBefore", Seeds: 1, Edits: []testkit.Edit{{"retention/erase/pass.go",
 			`&& r.now.Sub(e.Created) >= r.o.Patience;`, `&& r.now.Sub(e.Created) >= 0;`}}},

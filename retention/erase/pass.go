@@ -15,6 +15,7 @@ import (
 	"blobtail/catalog"
 	"blobtail/catalog/closed"
 	"blobtail/catalog/erasure"
+	"blobtail/catalog/hold"
 	"blobtail/internal/lease"
 	"blobtail/record"
 	"blobtail/retention"
@@ -32,7 +33,9 @@ func (r *run) look(ctx context.Context, l *catalog.Listing) (matching []*catalog
 		return err
 	}) {
 		switch e := &l.Blobs[i]; {
-		case err == nil || errors.Is(err, storage.ErrNotExist): // it went since
+		case err == nil:
+			r.matches[[2]string{e.Key, e.Version}] = counts[i]
+		case errors.Is(err, storage.ErrNotExist): // it went since
 		case e.State != catalog.Sound, errors.As(err, new(*blobfmt.CorruptError)), errors.Is(err, storage.ErrDamaged):
 			r.problem(e.Key, fmt.Errorf("it was not searched to the end: %w", err))
 		default:
@@ -47,15 +50,9 @@ func (r *run) look(ctx context.Context, l *catalog.Listing) (matching []*catalog
 
 // count counts the records of a blob that are to be erased.
 func (r *run) count(ctx context.Context, e *catalog.Entry) (n int64, err error) {
-	if e.State != catalog.Sound {
-		return 0, e.Err
-	}
-	id := blobID{e.Key, e.Version}
-	r.mu.Lock()
-	n, known := r.matches[id]
-	r.mu.Unlock()
-	if known {
-		return n, nil
+	n, known := r.matches[[2]string{e.Key, e.Version}]
+	if e.State != catalog.Sound || known {
+		return n, e.Err
 	}
 	body, err := catalog.Read(ctx, r.blobs, e.Key, 0, e.Size)
 	if err != nil {
@@ -67,12 +64,7 @@ func (r *run) count(ctx context.Context, e *catalog.Entry) (n int64, err error) 
 		}
 		return nil
 	})
-	if err == nil {
-		r.mu.Lock()
-		r.matches[id] = n
-		r.mu.Unlock()
-		r.o.Progress.Finish(1, e.Size)
-	}
+	r.o.Progress.Finish(1, e.Size)
 	return n, err
 }
 
@@ -98,36 +90,32 @@ func each(key string, body []byte, visit func(line []byte, k record.Key) error) 
 	return x.Replaces, err
 }
 
-// pass marks the days that were found, and then makes and deletes what is due.
-func (r *run) pass(ctx context.Context) error {
+// free returns an error if one of some days is held.
+func (r *run) free(ctx context.Context, days ...retention.Day) error {
+	holds, err := hold.List(ctx, r.blobs)
 	var held []string
-	for _, d := range r.out.Days {
-		at := d.Day.String() + " of " + d.Service
-		if err := erasure.Mark(ctx, r.blobs, d.Service, d.Day, r.out.Hash[:16]); err != nil {
-			return fmt.Errorf("mark %s: %w", at, err)
-		}
-		if r.o.Held == nil {
-			continue
-		}
-		// Behind the mark, for which a hold looks.
-		name, err := r.o.Held(ctx, d.Service, d.Day)
-		if err != nil {
-			return err
-		}
-		if name != "" {
-			held = append(held, at+" by "+name)
+	for _, d := range days {
+		if h := holds.Of(d.Service, d.Day); h != nil {
+			held = append(held, fmt.Sprintf("%s of %s by %s", d.Day, d.Service, h.Name))
 		}
 	}
 	if len(held) > 0 {
 		return &retention.RefusedError{Reason: "some days are held, so nothing more was erased: " + strings.Join(held, ", ")}
 	}
-	services, err := r.services(ctx)
-	if err != nil {
-		return err
-	}
-	lines, err := r.tail(ctx, services, false)
+	return err
+}
+
+// pass makes and deletes what is due in the days that were found.
+func (r *run) pass(ctx context.Context) error {
+	lines, err := r.tail(ctx, false)
 	r.out.Lines += lines
 	for _, d := range r.out.Days {
+		if err == nil {
+			err = erasure.Mark(ctx, r.blobs, d.Service, d.Day, r.now)
+		}
+		if err == nil {
+			err = r.free(ctx, d) // behind the mark, for which a hold looks
+		}
 		if err != nil {
 			return err
 		}
@@ -288,7 +276,7 @@ func (r *run) wait(ctx context.Context) (err error) {
 		if r.now, err = storage.Now(ctx, r.blobs, time.Now()); err != nil {
 			return err
 		}
-		holding, err := r.holding(ctx)
+		holding, err := r.holding(ctx, true)
 		if left = r.o.Patience - time.Since(begun); err != nil || !holding && left <= 0 {
 			return err
 		}
@@ -296,8 +284,9 @@ func (r *run) wait(ctx context.Context) (err error) {
 	}
 }
 
-// holding reports whether an ingester that runs holds records from before the run, by its row.
-func (r *run) holding(ctx context.Context) (holding bool, err error) {
+// holding reports whether an ingester that runs may hold records from before the run, by its row. If
+// nobody waits for one that does, that is a problem.
+func (r *run) holding(ctx context.Context, wait bool) (holding bool, err error) {
 	rows, err := lease.List(ctx, r.tables, r.o.Tail.Store)
 	bad, err := lease.Unread(err)
 	if bad != nil {
@@ -307,10 +296,13 @@ func (r *run) holding(ctx context.Context) (holding bool, err error) {
 		return false, err
 	}
 	for _, i := range rows {
-		switch {
-		case i.State != lease.Holding || i.At.After(r.begun) && (i.Oldest.IsZero() || i.Oldest.After(r.begun)):
-		case !i.Live(r.now):
-			r.problem("ingester "+i.ID+" on "+i.Host, errors.New("it does not run, and its log has more: start it, or ingest forget"))
+		at, has := "ingester "+i.ID+" on "+i.Host, !i.Oldest.IsZero() && !i.Oldest.After(r.begun)
+		switch live := i.Live(r.now); {
+		case i.State != lease.Holding || !has && (i.At.After(r.begun) || live && !wait):
+		case !live:
+			r.problem(at, errors.New("it does not run, and its log has more: start it, or ingest forget"))
+		case !wait:
+			r.problem(at, errors.New("it has records that are not stored and were not searched: POST /flush, and repeat this in 10 s"))
 		default:
 			holding = true
 			r.o.Log.Info().Str("ingester", i.ID).Msg("waiting until it has stored what it holds; POST /flush makes that sooner")

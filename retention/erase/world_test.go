@@ -14,7 +14,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/blobfmt"
-	"blobtail/catalog/horizon"
 	"blobtail/internal/where"
 	"blobtail/reading/blobs"
 	"blobtail/record"
@@ -44,7 +43,6 @@ type world struct {
 	next     map[string]int     // numbers of blobs, by service and period
 	ops      storagetest.Script // of the job; nil: none
 	patience time.Duration
-	held     func(ctx context.Context, service string, day horizon.Day) (string, error)
 }
 
 func newWorld(t testing.TB) *world {
@@ -138,7 +136,7 @@ func (w *world) options(text string) erase.Options {
 	w.t.Helper()
 	e, err := where.Parse(nil, text, false)
 	w.must(err)
-	return erase.Options{Where: e, Held: w.held, Tail: tailindex.Options{Prefix: w.tail}, Log: zerolog.Nop()}
+	return erase.Options{Where: e, Tail: tailindex.Options{Prefix: w.tail}, Log: zerolog.Nop()}
 }
 
 // erase plans and confirms a run of an expression.
@@ -268,10 +266,9 @@ func (w *world) grep(when string) {
 			w.t.Errorf("%s: %s has an erased record", when, o.Key)
 		}
 	}
-	n, err := tailindex.Erase(context.Background(), w.tables, tailindex.Options{Prefix: w.tail}, tailindex.Erasure{
-		Services: []string{"web", "orders", record.RejectedService}, Wanted: func(time.Time) bool { return true },
-		Match: func(_ string, line []byte) bool { return bytes.Contains(line, []byte("jane")) }, Dry: true,
-	})
+	n, err := tailindex.Erase(context.Background(), w.tables, tailindex.Options{Prefix: w.tail},
+		[]string{"web", "orders", record.RejectedService}, true,
+		func(_ string, line []byte) bool { return bytes.Contains(line, []byte("jane")) })
 	if n > 0 || err != nil {
 		w.t.Errorf("%s: the tail has %d erased records, %v", when, n, err)
 	}

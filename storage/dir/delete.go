@@ -1,6 +1,7 @@
 package dir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -140,4 +141,31 @@ func (s *Store) removable(dir string) bool {
 	return err == nil && slices.ContainsFunc(siblings, func(e fs.DirEntry) bool {
 		return e.Name() == filepath.Base(dir) && e.IsDir()
 	})
+}
+
+// Sweep implements [storage.Sweeper]. A Create that loses its temporary file begins again.
+func (s *Store) Sweep(ctx context.Context, dir string) error {
+	entries, err := s.entries(dir)
+	for _, e := range entries {
+		if key := dir + e; err == nil && strings.HasSuffix(e, "/") && len(key) <= maxKey {
+			err = cmp.Or(ctx.Err(), s.Sweep(ctx, key))
+		}
+	}
+	list, rerr := s.fs.ReadDir(s.path(dir))
+	if err = cmp.Or(err, rerr); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	gone := false
+	for _, e := range list {
+		if err == nil && !e.IsDir() && strings.HasPrefix(e.Name(), tmpPrefix) {
+			if err = s.fs.Remove(filepath.Join(s.path(dir), e.Name())); errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			gone = true
+		}
+	}
+	if gone && err == nil {
+		err = s.syncDir(s.path(dir))
+	}
+	return err
 }

@@ -135,7 +135,7 @@ var allowed = map[string][]string{
 		"catalog/horizon", "catalog", "retention/closing", "internal/progress", "internal/units",
 	},
 	"retention/erase": {
-		"storage/fanout", "record", "blobfmt", "storage", "catalog/erasure", "catalog/closed", "catalog/horizon", "catalog",
+		"storage/fanout", "record", "blobfmt", "storage", "catalog/erasure", "catalog/hold", "catalog/closed", "catalog/horizon", "catalog",
 		"tailindex", "internal/lease", "internal/progress", "internal/units", "internal/where",
 		"retention", "retention/closing", "retention/compact",
 	},
