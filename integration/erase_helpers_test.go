@@ -20,6 +20,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/azure"
@@ -317,4 +318,33 @@ func (s *server) points(route, text string, from, to int64) map[string]int {
 		}
 	}
 	return all
+}
+
+// forgets waits until a server has dropped what it has found for a question, as it does within two
+// minutes. It does nothing in the daily run, where a test of package reading/blobs has virtual time.
+func (s *server) forgets(question string) {
+	s.t.Helper()
+	if _, long := torture(s.t); !long {
+		return
+	}
+	blocks := func() int {
+		var a struct {
+			Cost struct {
+				Read int `json:"blocks_read"`
+			}
+		}
+		if body := s.mustGet(question); json.Unmarshal(body, &a) != nil {
+			s.t.Fatalf("%.300s", body)
+		}
+		return a.Cost.Read
+	}
+	blocks()
+	begun := time.Now()
+	if blocks() > 0 && blocks() > 0 {
+		s.t.Error("the server keeps nothing")
+	}
+	testkit.Until(s.t, "the server drops what it has found", func() bool { return blocks() > 0 })
+	if took := time.Since(begun); took > 2*time.Minute {
+		s.t.Errorf("the server dropped it after %v", took)
+	}
 }

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -84,6 +85,7 @@ func TestErase(t *testing.T) {
 		c.must(0, "compact", "--grace", "0s")
 		c.must(0, "compact", "--grace", "0s")
 		c.agrees("compacted", s)
+		s.forgets(fmt.Sprintf("/api/v1/count?service=web&text=%%22kind%%22:%%223%%22&from=%s&to=%s", c.day(3), c.day(2)))
 		if len(within(t, wal, "person")) == 0 {
 			t.Error("the log of the ingester has no text of a person before")
 		}

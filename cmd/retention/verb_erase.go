@@ -10,7 +10,6 @@ import (
 
 	"blobtail/catalog/horizon"
 	"blobtail/internal/cli"
-	"blobtail/internal/config"
 	"blobtail/internal/units"
 	"blobtail/internal/where"
 	"blobtail/record"
@@ -28,18 +27,18 @@ type eraseCmd struct {
 	Grace   string   `help:"How long a replaced blob stays for those who read it (10m); 0s: nobody does." placeholder:"D"`
 }
 
-// options reads the flags.
-func (c *eraseCmd) options() (e erase.Options, err error) {
-	e = erase.Options{Services: c.Service, Confirm: c.Confirm}
+func (c *eraseCmd) run(ctx context.Context, a *app) (int, error) {
+	e := erase.Options{Services: c.Service, Confirm: c.Confirm, Progress: &a.progress, Log: a.log}
+	var err error
 	if e.Where, err = where.Parse(nil, c.Where, false); err == nil && e.Where.AsksTime() {
 		err = errors.New("now() is another time in each pass")
 	}
 	if err != nil {
-		return e, cli.Usagef("--where: %w", err)
+		return 0, cli.Usagef("--where: %w", err)
 	}
 	for _, glob := range c.Service {
 		if !record.ValidPattern(glob) {
-			return e, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
+			return 0, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
 		}
 	}
 	day := func(flag string, text *string, more horizon.Day) (t time.Time) {
@@ -53,25 +52,17 @@ func (c *eraseCmd) options() (e erase.Options, err error) {
 		return t
 	}
 	e.Range.From, e.Range.To = day("--from", &c.From, 0), day("--to", &c.To, 1)
-	if c.Grace != "" && err == nil {
-		if e.Patience, err = config.ParseDuration(c.Grace); err != nil {
-			return e, cli.Usagef("--grace: %w", err)
-		}
-		e.Patience = cmp.Or(e.Patience, -1) // 0 is its default
-	}
-	return e, err
-}
-
-func (c *eraseCmd) run(ctx context.Context, a *app) (int, error) {
-	e, err := c.options()
 	if err != nil {
 		return 0, err
 	}
-	o, err := a.open(ctx, nil, "", false)
+	o, err := a.open(ctx, nil, c.Grace, false)
 	if err != nil {
 		return 0, err
 	}
-	e.Store, e.Key, e.Progress, e.Log = a.config.Store.String(), o.Closing.Key, o.Progress, a.log
+	if c.Grace != "" {
+		e.Patience = cmp.Or(o.Grace, -1) // 0 is its default
+	}
+	e.Store, e.Key = a.config.Store.String(), o.Closing.Key
 	e.Tail = tailindex.Options{Prefix: a.config.Tail.Prefix, Shards: a.config.Tail.Shards, Store: a.config.Store.Name()}
 	r, err := erase.Run(ctx, a.store.Blobs, a.store.Tables, e)
 	if confirm, ok := errors.AsType[*retention.ConfirmError](err); ok {

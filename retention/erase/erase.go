@@ -3,17 +3,14 @@
 //	plan -> mark the days -> erased blobs -> parts -> wait -> delete the replaced -> wait -> list again
 //
 // A blob with a match is replaced by an erased one, which has its other records and names it in its
-// section. Each reader reads that section (docs/FORMAT.md). The run ends when a pass that began
+// section. Each reader reads that section (docs/ERASE.md). The run ends when a pass that began
 // [erasure.Patience] after the last change has found nothing. It may be killed anywhere and repeated.
 //
-//   - No record comes back. A blob that comes behind the last listing has new records, or a batch id
-//     that an erased blob names: an ingester may put it again until it has noted that it is stored. So
-//     the run waits until no ingester holds a record from before its begin. A blob of blobs came
-//     [erasure.Longest] after a look at its sources at most, so before the last listing; the maker of
-//     a later one takes it back.
+//   - No record comes back. A blob that comes behind the last listing has new records, or an id that an
+//     erased blob names: the run waits until no ingester holds a record from before. A blob of blobs
+//     came [erasure.Longest] after a look at its sources at most; the maker of a later one takes it back.
 //   - No other record is lost. An erased blob is compared with its source before it is stored. The
-//     source is deleted a patience later, while an erased blob that is not replaced itself names it and
-//     is sound as it is stored. The account of the day tells before.
+//     source is deleted a patience later, while a live erased blob that names it is sound as stored.
 package erase
 
 import (
@@ -102,36 +99,18 @@ func Run(ctx context.Context, blobs storage.BlobStore, tables storage.TableStore
 	o.Patience = max(0, cmp.Or(o.Patience, erasure.Patience))
 	r := &run{o: o, blobs: blobs, tables: tables, expr: sha256.Sum256([]byte(o.Where.String())),
 		out: &Result{}, matches: map[[2]string]int64{}}
-	var err error
-	if r.enc, err = blobfmt.NewEncoder(blobfmt.EncoderOptions{Slow: true, BlockSize: 1 << 20}); err == nil {
-		err = r.search(ctx)
-	}
-	if err != nil {
+	err := r.plan(ctx)
+	if r.closer == nil || errors.As(err, new(*retention.ConfirmError)) {
 		return r.out, err
-	}
-	h := sha256.New()
-	fmt.Fprintf(h, "erase 1\nstore %s\nwhere %s\n", o.Store, o.Where)
-	for _, d := range r.out.Days {
-		fmt.Fprintf(h, "%s %s\n", d.Service, d.Day)
-	}
-	r.out.Hash = fmt.Sprintf("%x", h.Sum(nil))
-	r.begun, r.closer = r.now.Add(clocks), closing.NewCloser(blobs, r.now)
-	if r.out.nothing() {
-		_, err = r.holding(ctx, false)
-	} else if err = r.free(ctx, r.out.Days...); err == nil {
-		err = retention.Confirmed("a record that is erased never comes back", r.out.Hash, o.Confirm)
 	}
 	for idle := 0; idle < 3 && err == nil && !r.out.nothing(); {
 		did := r.out.did()
-		for _, step := range []func(context.Context) error{r.pass, r.wait, r.search} {
-			err = cmp.Or(err, step(ctx))
+		if err = r.pass(ctx); err == nil {
+			err = r.again(ctx, o.Patience)
 		}
 		if idle++; r.out.did() != did {
 			idle = 0
 		}
-	}
-	if errors.As(err, new(*retention.ConfirmError)) {
-		return r.out, err
 	}
 	for _, d := range r.out.Days {
 		if err == nil {
@@ -148,6 +127,35 @@ func Run(ctx context.Context, blobs storage.BlobStore, tables storage.TableStore
 		}
 	}
 	return r.out, err
+}
+
+// plan searches, and has the caller confirm what it has found. If there is nothing, and the caller has
+// confirmed a plan before, it waits for what ingesters hold.
+func (r *run) plan(ctx context.Context) (err error) {
+	if r.enc, err = blobfmt.NewEncoder(blobfmt.EncoderOptions{Slow: true, BlockSize: 1 << 20}); err == nil {
+		err = r.search(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	r.begun, r.closer = r.now.Add(clocks), closing.NewCloser(r.blobs, r.now)
+	if r.out.nothing() && r.o.Confirm == "" {
+		_, err = r.holding(ctx, false)
+	} else if r.out.nothing() {
+		err = r.again(ctx, 0)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "erase 1\nstore %s\nwhere %s\n", r.o.Store, r.o.Where)
+	for _, d := range r.out.Days {
+		fmt.Fprintf(h, "%s %s\n", d.Service, d.Day)
+	}
+	r.out.Hash = fmt.Sprintf("%x", h.Sum(nil))
+	if err == nil && !r.out.nothing() {
+		if err = r.free(ctx, r.out.Days...); err == nil {
+			err = retention.Confirmed("a record that is erased never comes back", r.out.Hash, r.o.Confirm)
+		}
+	}
+	return err
 }
 
 // problem tells a problem once.
@@ -168,8 +176,8 @@ func (r *run) asked(service string) bool {
 // match reports whether a line is to be erased. A rejected one has to be meant for a service that is
 // asked for, if it tells which.
 func (r *run) match(service string, line []byte) bool {
-	if meant, ok := record.Lookup(line, "service.name"); ok && service == record.RejectedService && !r.asked(service) {
-		if !r.asked(string(bytes.Trim(meant, `"`))) {
+	if service == record.RejectedService && !r.asked(service) {
+		if meant, ok := record.Lookup(line, "service.name"); ok && !r.asked(string(bytes.Trim(meant, `"`))) {
 			return false
 		}
 	}
@@ -199,7 +207,7 @@ func (r *run) search(ctx context.Context) (err error) {
 			}
 			d := retention.Day{Service: service, Day: l.Day, Step: "erase", Blobs: len(matching)}
 			for _, e := range matching {
-				d.Records += r.matches[[2]string{e.Key, e.Version}]
+				d.Records += r.matches[idOf(e)]
 				d.Bytes += e.Size
 			}
 			if d.Blobs > 0 {

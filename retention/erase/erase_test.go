@@ -3,6 +3,7 @@ package erase_test
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ import (
 	"blobtail/internal/lease"
 	"blobtail/reading/blobs"
 	"blobtail/record"
+	"blobtail/retention"
+	"blobtail/retention/erase"
 	"blobtail/storage"
 	"blobtail/storage/storagetest"
 	"blobtail/tailindex"
@@ -381,13 +384,7 @@ func TestHolding(t *testing.T) { synctest.Test(t, testHolding) }
 
 func testHolding(t *testing.T) {
 	w := small(t)
-	row := func(id string, at, oldest time.Time) {
-		props := map[string]any{"format": int64(1), "process": "12345678", "state": "holding", "started": stamp(at), "at": stamp(at)}
-		if !oldest.IsZero() {
-			props["oldest"] = stamp(oldest)
-		}
-		w.must(w.tables.Upsert(context.Background(), lease.Table, lease.Partition, []storage.Row{{Key: id, Props: props}}))
-	}
+	row := w.ingester
 	begun := time.Now()
 	row("aaaaaaaa", begun, begun.Add(-time.Minute))
 	go func() {
@@ -410,6 +407,47 @@ func testHolding(t *testing.T) {
 		t.Errorf("with an ingester that does not run: %v, %v", err, r.Problems)
 	}
 	time.Sleep(time.Hour)
+}
+
+// If nothing is found, and an ingester holds records, nobody knows that nothing is left.
+func TestUnflushed(t *testing.T) { synctest.Test(t, testUnflushed) }
+
+func testUnflushed(t *testing.T) {
+	w := newWorld(t)
+	w.blob("web", ago(0, 0), 10, 0)
+	for oldest, problems := range map[time.Time]int{{}: 0, time.Now(): 1} {
+		w.ingester("aaaaaaaa", time.Now(), oldest)
+		r, err := w.erase(t.Context(), expr)
+		if err != nil || len(r.Days) > 0 || len(r.Problems) != problems {
+			t.Errorf("with the oldest record %s: %+v, %v", oldest, r, err)
+		}
+	}
+	begun := time.Now() // with a confirmation it waits
+	w.ingester("aaaaaaaa", begun, begun)
+	go func() {
+		for range 6 * 5 {
+			time.Sleep(10 * time.Second)
+			w.ingester("aaaaaaaa", time.Now(), begun)
+		}
+		w.blob("web", ago(0, 0), 10, 2)
+		w.ingester("aaaaaaaa", time.Now(), time.Time{})
+	}()
+	o := w.options(expr)
+	o.Confirm = "0123"
+	r, err := erase.Run(t.Context(), w.store, w.tables, o)
+	if !errors.As(err, new(*retention.ConfirmError)) || len(r.Days) != 1 || time.Since(begun) < 5*time.Minute {
+		t.Errorf("with a confirmation: %+v, %v after %v", r, err, time.Since(begun))
+	}
+}
+
+// ingester writes the row of an ingester that holds records, perhaps.
+func (w *world) ingester(id string, at, oldest time.Time) {
+	w.t.Helper()
+	props := map[string]any{"format": int64(1), "process": "12345678", "state": "holding", "started": stamp(at), "at": stamp(at)}
+	if !oldest.IsZero() {
+		props["oldest"] = stamp(oldest)
+	}
+	w.must(w.tables.Upsert(context.Background(), lease.Table, lease.Partition, []storage.Row{{Key: id, Props: props}}))
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }

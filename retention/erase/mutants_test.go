@@ -41,6 +41,6 @@ func TestMutants(t *testing.T) {
 		} else if r.out.did() != did {
 `}}},
 		{Name: "deleted too soon", Test: "TestReadFromBefore", Seeds: 1, Edits: []testkit.Edit{{"retention/erase/pass.go",
-			`&& r.now.Sub(e.Created) >= r.o.Patience;`, `&& r.now.Sub(e.Created) >= 0;`}}},
+			`&& r.now.Sub(e.Created) >= r.o.Patience {`, `&& r.now.Sub(e.Created) >= 0 {`}}},
 	})
 }

@@ -29,12 +29,25 @@ import (
 func (r *run) look(ctx context.Context, l *catalog.Listing) (matching []*catalog.Entry, err error) {
 	counts := make([]int64, len(l.Blobs))
 	for i, err := range fanout.All(len(l.Blobs), runtime.GOMAXPROCS(0), func(i int) (err error) {
-		counts[i], err = r.count(ctx, &l.Blobs[i])
+		e, known := &l.Blobs[i], false
+		if counts[i], known = r.matches[idOf(e)]; known || e.State != catalog.Sound {
+			return e.Err
+		}
+		body, err := catalog.Read(ctx, r.blobs, e.Key, 0, e.Size)
+		if err == nil {
+			_, err = each(e.Key, body, func(line []byte, _ record.Key) error {
+				if r.match(l.Service, line) {
+					counts[i]++
+				}
+				return nil
+			})
+			r.o.Progress.Finish(1, e.Size)
+		}
 		return err
 	}) {
 		switch e := &l.Blobs[i]; {
 		case err == nil:
-			r.matches[[2]string{e.Key, e.Version}] = counts[i]
+			r.matches[idOf(e)] = counts[i]
 		case errors.Is(err, storage.ErrNotExist): // it went since
 		case e.State != catalog.Sound, errors.As(err, new(*blobfmt.CorruptError)), errors.Is(err, storage.ErrDamaged):
 			r.problem(e.Key, fmt.Errorf("it was not searched to the end: %w", err))
@@ -48,25 +61,8 @@ func (r *run) look(ctx context.Context, l *catalog.Listing) (matching []*catalog
 	return matching, ctx.Err()
 }
 
-// count counts the records of a blob that are to be erased.
-func (r *run) count(ctx context.Context, e *catalog.Entry) (n int64, err error) {
-	n, known := r.matches[[2]string{e.Key, e.Version}]
-	if e.State != catalog.Sound || known {
-		return n, e.Err
-	}
-	body, err := catalog.Read(ctx, r.blobs, e.Key, 0, e.Size)
-	if err != nil {
-		return 0, err
-	}
-	_, err = each(e.Key, body, func(line []byte, _ record.Key) error {
-		if r.match(e.Name.Service, line) {
-			n++
-		}
-		return nil
-	})
-	r.o.Progress.Finish(1, e.Size)
-	return n, err
-}
+// idOf tells the content of a blob.
+func idOf(e *catalog.Entry) [2]string { return [2]string{e.Key, e.Version} }
 
 // each calls visit for the records of a blob, in order, and returns what it replaces.
 func each(key string, body []byte, visit func(line []byte, k record.Key) error) (replaces []blobfmt.BatchID, err error) {
@@ -124,8 +120,7 @@ func (r *run) pass(ctx context.Context) error {
 			err = r.day(ctx, l)
 		}
 		if errors.Is(err, storage.ErrNotExist) {
-			r.o.Log.Info().Str("service", d.Service).Stringer("day", d.Day).AnErr("why", err).Msg("it is listed again")
-			err = nil
+			err = nil // the next pass lists it again
 		}
 	}
 	return err
@@ -168,7 +163,7 @@ func (r *run) day(ctx context.Context, l *catalog.Listing) error {
 		}
 	}
 	for _, e := range compacted {
-		if old := !e.Created.IsZero() && r.now.Sub(e.Created) >= r.o.Patience; e.Meta.Erased && old && !replaced.Has(e.Meta.Batch) {
+		if e.Meta.Erased && !replaced.Has(e.Meta.Batch) && !e.Created.IsZero() && r.now.Sub(e.Created) >= r.o.Patience {
 			if err := r.delete(ctx, e, dead); err != nil {
 				return err
 			}
@@ -179,7 +174,14 @@ func (r *run) day(ctx context.Context, l *catalog.Listing) error {
 
 // delete deletes the blobs that an erased one replaces, if it is sound as it is stored.
 func (r *run) delete(ctx context.Context, by *catalog.Entry, dead []*catalog.Entry) error {
-	if !slices.ContainsFunc(dead, func(e *catalog.Entry) bool { return e.Hour().Equal(by.Hour()) }) {
+	replaces, _ := r.closer.Replaces(ctx)(by) // of an unsound one it is not known
+	var due []storage.Blob
+	for _, e := range dead {
+		if e.Hour().Equal(by.Hour()) && slices.Contains(replaces, e.Meta.Batch) {
+			due = append(due, e.Object())
+		}
+	}
+	if len(due) == 0 {
 		return nil
 	}
 	body, err := catalog.Read(ctx, r.blobs, by.Key, 0, by.Size)
@@ -189,13 +191,6 @@ func (r *run) delete(ctx context.Context, by *catalog.Entry, dead []*catalog.Ent
 	if found := blobfmt.Verify(by.Key, body, by.Meta); len(found) > 0 || err != nil {
 		r.problem(by.Key, fmt.Errorf("so nothing was deleted that it replaces: %w", errors.Join(append(found, err)...)))
 		return nil
-	}
-	replaces, _ := each(by.Key, body, func([]byte, record.Key) error { return nil }) // it is sound
-	var due []storage.Blob
-	for _, e := range dead {
-		if slices.Contains(replaces, e.Meta.Batch) {
-			due = append(due, e.Object())
-		}
 	}
 	stay := storage.KeyErrors(r.blobs.Delete(ctx, due...))
 	for _, e := range stay {
@@ -264,24 +259,27 @@ func identity(expr [sha256.Size]byte, of blobfmt.BatchID) (id blobfmt.BatchID) {
 	return id
 }
 
-// wait waits until the patience is over, and no ingester holds a record from before the run.
-func (r *run) wait(ctx context.Context) (err error) {
-	begun, left := time.Now(), r.o.Patience
-	for {
+// again waits until the patience is over and no ingester holds a record from before the run, and then
+// searches again.
+func (r *run) again(ctx context.Context, patience time.Duration) (err error) {
+	begun, left, holding := time.Now(), patience, true
+	for holding || left > 0 {
 		select {
 		case <-time.After(left):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if r.now, err = storage.Now(ctx, r.blobs, time.Now()); err != nil {
+		if r.now, err = storage.Now(ctx, r.blobs, time.Now()); err == nil {
+			holding, err = r.holding(ctx, true)
+		}
+		if err != nil {
 			return err
 		}
-		holding, err := r.holding(ctx, true)
-		if left = r.o.Patience - time.Since(begun); err != nil || !holding && left <= 0 {
-			return err
+		if left = patience - time.Since(begun); holding {
+			left = max(left, 10*time.Second)
 		}
-		left = max(left, 10*time.Second)
 	}
+	return r.search(ctx)
 }
 
 // holding reports whether an ingester that runs may hold records from before the run, by its row. If
@@ -299,10 +297,8 @@ func (r *run) holding(ctx context.Context, wait bool) (holding bool, err error) 
 		at, has := "ingester "+i.ID+" on "+i.Host, !i.Oldest.IsZero() && !i.Oldest.After(r.begun)
 		switch live := i.Live(r.now); {
 		case i.State != lease.Holding || !has && (i.At.After(r.begun) || live && !wait):
-		case !live:
-			r.problem(at, errors.New("it does not run, and its log has more: start it, or ingest forget"))
-		case !wait:
-			r.problem(at, errors.New("it has records that are not stored and were not searched: POST /flush, and repeat this in 10 s"))
+		case !live || !wait:
+			r.problem(at, errors.New("it has records that are not stored: start it (or ingest forget), POST /flush, repeat this in 10 s"))
 		default:
 			holding = true
 			r.o.Log.Info().Str("ingester", i.ID).Msg("waiting until it has stored what it holds; POST /flush makes that sooner")

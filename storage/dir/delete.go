@@ -145,27 +145,23 @@ func (s *Store) removable(dir string) bool {
 
 // Sweep implements [storage.Sweeper]. A Create that loses its temporary file begins again.
 func (s *Store) Sweep(ctx context.Context, dir string) error {
-	entries, err := s.entries(dir)
-	for _, e := range entries {
-		if key := dir + e; err == nil && strings.HasSuffix(e, "/") && len(key) <= maxKey {
-			err = cmp.Or(ctx.Err(), s.Sweep(ctx, key))
-		}
-	}
-	list, rerr := s.fs.ReadDir(s.path(dir))
-	if err = cmp.Or(err, rerr); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	list, err := s.fs.ReadDir(s.path(dir))
 	gone := false
 	for _, e := range list {
-		if err == nil && !e.IsDir() && strings.HasPrefix(e.Name(), tmpPrefix) {
-			if err = s.fs.Remove(filepath.Join(s.path(dir), e.Name())); errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
-			gone = true
+		switch name := dir + e.Name(); {
+		case err != nil || ctx.Err() != nil:
+			return cmp.Or(err, ctx.Err())
+		case strings.HasPrefix(e.Name(), tmpPrefix):
+			err, gone = s.fs.Remove(s.path(name)), true
+		case !e.Type().IsRegular() && len(name) < maxKey: // a link leads to a directory elsewhere
+			err = s.Sweep(ctx, name+"/")
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
 		}
 	}
 	if gone && err == nil {
-		err = s.syncDir(s.path(dir))
+		return s.syncDir(s.path(dir))
 	}
-	return err
+	return known(err)
 }
