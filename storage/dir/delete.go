@@ -146,22 +146,24 @@ func (s *Store) removable(dir string) bool {
 // Sweep implements [storage.Sweeper]. A Create that loses its temporary file begins again.
 func (s *Store) Sweep(ctx context.Context, dir string) error {
 	list, err := s.fs.ReadDir(s.path(dir))
+	if err = known(err); errors.Is(err, storage.ErrNotExist) {
+		return nil
+	}
 	gone := false
 	for _, e := range list {
 		switch name := dir + e.Name(); {
 		case err != nil || ctx.Err() != nil:
 			return cmp.Or(err, ctx.Err())
 		case strings.HasPrefix(e.Name(), tmpPrefix):
-			err, gone = s.fs.Remove(s.path(name)), true
-		case !e.Type().IsRegular() && len(name) < maxKey: // a link leads to a directory elsewhere
+			if err, gone = s.fs.Remove(s.path(name)), true; errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+		case !e.Type().IsRegular() && len(name) < maxKey: // a link may lead to a directory elsewhere
 			err = s.Sweep(ctx, name+"/")
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
 		}
 	}
 	if gone && err == nil {
 		return s.syncDir(s.path(dir))
 	}
-	return known(err)
+	return err
 }

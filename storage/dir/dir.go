@@ -10,7 +10,7 @@
 // Path elements that begin with a dot are not keys. Temporary files are called .tmp-*,
 // and the tables live in .tables (storage/dir/tables). Other programs may keep files
 // under such names, as the ingester keeps its log. A crash may leave a temporary file
-// behind; it is never read, and is deleted with its directory.
+// behind; it is never read, and is deleted with its directory, or by [Store.Sweep].
 //
 // Files from other programs are objects without attributes. Our own objects are
 // read-only files. So one that was cut short is not taken for a foreign file, but

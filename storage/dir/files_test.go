@@ -3,6 +3,7 @@ package dir_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -243,6 +244,53 @@ func TestStaleTemporaryFiles(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(root, "new/.tmp-X")); err != nil {
 		t.Error("a new temporary file, somebody's at work, is gone")
+	}
+}
+
+// Sweep deletes temporary files below a directory, also behind a link, and harms no Create.
+func TestSweep(t *testing.T) {
+	root, elsewhere := t.TempDir(), t.TempDir()
+	s := open(t, root)
+	storagetest.Put(t, s, "web/2026/1", nil)
+	storagetest.Put(t, s, "api/2026/1", nil)
+	if err := os.Symlink(elsewhere, filepath.Join(root, "web/2025")); err != nil {
+		t.Fatal(err)
+	}
+	all := []string{filepath.Join(root, "web/2026/.tmp-X"), filepath.Join(elsewhere, ".tmp-X"), filepath.Join(root, "api/2026/.tmp-X")}
+	for _, path := range all {
+		write(t, path, "x", 0o440)
+	}
+	done := make(chan error)
+	go func() {
+		for i := range 30 {
+			if err := s.Create(t.Context(), fmt.Sprintf("web/2026/%d", i+2), []byte("body"), storage.Attrs{}); err != nil {
+				done <- err
+			}
+		}
+		close(done)
+	}()
+	for over := false; !over; {
+		select {
+		case err, ok := <-done:
+			if over = !ok; err != nil {
+				t.Error(err)
+			}
+		default:
+			if err := s.Sweep(t.Context(), "web/"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for i, path := range all {
+		if _, err := os.Stat(path); (err == nil) != (i == 2) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if n := len(storagetest.KeysOf(t, s, "web/")); n != 31 {
+		t.Errorf("%d objects, want 31", n)
+	}
+	if err := s.Sweep(t.Context(), "nothing/"); err != nil {
+		t.Error(err)
 	}
 }
 
