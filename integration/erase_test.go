@@ -192,7 +192,7 @@ func TestEraseKilled(t *testing.T) {
 			out, errs, code := c.run("erase", "--where", where)
 			if code == 2 {
 				c.must(0, "erase", "--where", where, "--grace", "1s", "--confirm", planHash(t, out))
-			} else if code == 3 && !strings.Contains(errs, "not stored yet") {
+			} else if code == 3 && !strings.Contains(errs, "not stored:") {
 				t.Error(errs)
 			}
 			return code == 1
