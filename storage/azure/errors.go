@@ -154,7 +154,7 @@ func serviceError(re *azcore.ResponseError) error {
 		e.sentinel = storage.ErrNotExist
 	case e.Code == "BlobAlreadyExists", e.Code == "UnauthorizedBlobOverwrite":
 		e.sentinel = storage.ErrExist
-	case e.Code == "BlobImmutableDueToPolicy":
+	case e.Code == "BlobImmutableDueToPolicy", e.Code == "BlobImmutableDueToLegalHold":
 		e.sentinel = storage.ErrHeld
 	case e.Code == "TableBeingDeleted":
 		e.sentinel = storage.ErrBeingDeleted
