@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"blobtail/catalog"
@@ -22,7 +24,7 @@ type copyCmd struct {
 	Services  []string       `arg:"" optional:"" name:"service" help:"Services or globs; all if none. A copy has the same ones for ever."`
 	To        openstore.Spec `help:"The copy: an empty store, or one that copy has made of this one." required:"" placeholder:"STORE"`
 	Since     string         `help:"Look at days (UTC) from this one on, or of the last 2d; later runs find the others." placeholder:"D"`
-	Bandwidth units.Size     `help:"Copy at most so many bytes a second, such as 10MB." placeholder:"SIZE"`
+	Bandwidth units.Size     `help:"Copy at most so many bytes a second, such as 10MB; 0: no limit." default:"0" placeholder:"SIZE"`
 }
 
 func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
@@ -45,6 +47,12 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	}
 	if c.To.Logs() || a.config.Store.Logs() {
 		return 0, cli.Usagef("Azure's own logs are no store of ours: they cannot be copied, and nothing can be copied to them")
+	}
+	if here, there := c.To.Dir(), a.config.Store.Dir(); here != "" && there != "" {
+		here, there = resolved(here)+"/", resolved(there)+"/"
+		if strings.HasPrefix(here, there) || strings.HasPrefix(there, here) {
+			return 0, cli.Usagef("--to %s: %s is the same directory, or one is within the other; take another place", c.To, a.config.Store)
+		}
 	}
 	if _, err := a.open(ctx, nil, "", true); err != nil {
 		return 0, err
@@ -76,6 +84,15 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	}
 	_, err = fmt.Fprintln(os.Stdout, text)
 	return a.verdict(r.Problems, true), err
+}
+
+// resolved is the place of a directory that need not exist, without symbolic links.
+func resolved(dir string) string {
+	dir, err := filepath.Abs(dir)
+	if place, lerr := filepath.EvalSymlinks(dir); lerr == nil || err != nil {
+		return place
+	}
+	return filepath.Join(resolved(filepath.Dir(dir)), filepath.Base(dir))
 }
 
 type promoteCmd struct{}
