@@ -3,12 +3,9 @@ package storeid
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"time"
@@ -25,13 +22,6 @@ const (
 	promoted = "_promoted"
 )
 
-// A Copy is what a copy says about itself.
-type Copy struct {
-	Source   string   // id of its original
-	Services []string // names and globs of those that it has; nil: all
-	Extent
-}
-
 // Extent is the span of times in which a copy has each record that was acknowledged before the last
 // run began.
 type Extent struct {
@@ -40,7 +30,11 @@ type Extent struct {
 }
 
 // A CopyError says that a store is a copy that was not promoted. Only `retention copy` writes to it.
-type CopyError struct{ Copy }
+type CopyError struct {
+	Source   string   // id of its original
+	Services []string // names and globs of those that it has; nil: all
+	Extent
+}
 
 // Error implements error.
 func (e *CopyError) Error() string {
@@ -67,12 +61,12 @@ func (e *CopyError) Lacks(from, to int64) error {
 // copied returns what a copy says about itself as a [*CopyError]; nil: it was promoted.
 func (v *identity) copied(ctx context.Context, blobs storage.BlobStore) error {
 	_, err := blobs.Stat(ctx, promoted)
-	e := &CopyError{Copy{Source: v.Source, Services: v.Services}}
 	for errors.Is(err, storage.ErrNotExist) { // a run deletes the object of the one before
-		last, _, lerr := lastRun(ctx, blobs)
+		e := &CopyError{Source: v.Source, Services: v.Services}
+		var all []storage.Blob
 		var body []byte
-		if err = lerr; err == nil && last != "" {
-			if body, err = get(ctx, blobs, last); err == nil {
+		if all, err = runs(ctx, blobs); len(all) > 0 && err == nil {
+			if body, err = get(ctx, blobs, all[len(all)-1].Key); err == nil {
 				err = json.Unmarshal(body, &e.Extent)
 			}
 		}
@@ -83,76 +77,75 @@ func (v *identity) copied(ctx context.Context, blobs storage.BlobStore) error {
 	return err
 }
 
-// lastRun lists the objects of runs, and returns the key of the last one.
-func lastRun(ctx context.Context, blobs storage.BlobStore) (key string, all []storage.Blob, err error) {
+// runs lists the objects of runs.
+func runs(ctx context.Context, blobs storage.BlobStore) (all []storage.Blob, err error) {
 	for b, err := range blobs.List(ctx, copyPrefix, "") {
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
-		key, all = b.Key, append(all, b)
+		all = append(all, b)
 	}
-	return key, all, nil
+	return all, nil
 }
 
 // ErrNoCopy says that a store is no copy of another one.
 var ErrNoCopy = errors.New("the store is not the copy that it should be")
 
-// EnsureCopy makes an empty store a copy of a source, or returns the copy that it is. The error is
-// [ErrNoCopy] if it is another one.
-func EnsureCopy(ctx context.Context, blobs storage.BlobStore, source string, services []string) (Copy, error) {
+// EnsureCopy makes an empty store a copy of a source, and returns what the copy has. The error is
+// [ErrNoCopy] if it is something else.
+func EnsureCopy(ctx context.Context, blobs storage.BlobStore, source string, services []string) (Extent, error) {
 	id, err := Read(ctx, blobs)
 	if id == "" && err == nil {
-		for b, lerr := range blobs.List(ctx, "", "") {
-			if id, err = Read(ctx, blobs); id == "" && err == nil { // another copier may have begun
-				err = fmt.Errorf("%w: it has objects such as %s, and a copy begins with an empty store", ErrNoCopy, b.Key)
-			}
-			err = cmp.Or(lerr, err)
-			break
-		}
-	}
-	if id == "" && err == nil {
-		random := make([]byte, idBytes)
-		rand.Read(random)
-		id := strconv.AppendQuote(nil, hex.EncodeToString(random))
-		line, merr := json.Marshal(identity{Format: format, ID: id, Copy: true, Source: source, Services: services})
-		if len(line) >= maxBody || merr != nil {
-			return Copy{}, errors.Join(merr, fmt.Errorf("%w: so many names of services do not fit into its object %s", ErrNoCopy, Key))
-		}
-		err = blobs.Create(ctx, Key, append(line, '\n'), storage.Attrs{ContentType: "application/json"})
-		if err == nil || errors.Is(err, storage.ErrExist) {
+		if err = begin(ctx, blobs, source, services); err == nil || errors.Is(err, storage.ErrExist) {
 			_, err = Read(ctx, blobs)
 		}
 	}
 	is, ok := errors.AsType[*CopyError](err)
 	switch {
 	case ok && is.Source == source && slices.Equal(is.Services, services):
-		return is.Copy, nil
+		return is.Extent, nil
 	case ok:
 		err = fmt.Errorf("%w: it is one of the store %s with the services %q (none: all), not of %s with %q",
 			ErrNoCopy, is.Source, is.Services, source, services)
+	case err == nil && id == source:
+		err = fmt.Errorf("%w: it is the original, by another name", ErrNoCopy)
 	case err == nil:
 		err = fmt.Errorf("%w: it is a store of its own, and a copy begins with an empty one", ErrNoCopy)
 	}
-	return Copy{}, err
+	return Extent{}, err
+}
+
+// begin makes an empty store a copy. The error is [storage.ErrExist] if it has an id meanwhile.
+func begin(ctx context.Context, blobs storage.BlobStore, source string, services []string) error {
+	for b, err := range blobs.List(ctx, "", "") {
+		if _, missing := blobs.Stat(ctx, Key); err == nil && errors.Is(missing, storage.ErrNotExist) {
+			err = fmt.Errorf("%w: it has objects such as %s, and a copy begins with an empty store", ErrNoCopy, b.Key)
+		}
+		return cmp.Or(err, storage.ErrExist) // another copier has begun
+	}
+	id := json.RawMessage(strconv.Quote(newID()))
+	line, err := json.Marshal(identity{Format: format, ID: id, Copy: true, Source: source, Services: services})
+	if len(line) >= maxBody || err != nil {
+		return errors.Join(err, fmt.Errorf("%w: so many names of services do not fit into its object %s", ErrNoCopy, Key))
+	}
+	return blobs.Create(ctx, Key, append(line, '\n'), storage.Attrs{ContentType: "application/json"})
 }
 
 // Ended notes in a copy that a run has come to its end, and what the copy has by that.
 func (e Extent) Ended(ctx context.Context, blobs storage.BlobStore, now time.Time) error {
-	last, old, err := lastRun(ctx, blobs)
+	old, err := runs(ctx, blobs)
 	if err != nil {
 		return err
 	}
+	at, last, n := now.UTC().Format(copyTime), "", 0
+	if len(old) > 0 {
+		fmt.Sscanf(old[len(old)-1].Key, copyPrefix+"%16s.%d", &last, &n)
+	}
+	key := fmt.Sprintf("%s%s.%06d", copyPrefix, max(at, last), n+1) // the clock may have gone back
 	body, err := json.Marshal(e)
-	if err != nil {
-		return err
+	if err == nil {
+		err = blobs.Create(ctx, key, append(body, '\n'), storage.Attrs{ContentType: "application/json"})
 	}
-	at, n := now.UTC().Format(copyTime), 1
-	if len(last) == len(copyPrefix+copyTime)+len(".000001") && path.Base(last) >= at { // the clock may have gone back
-		at = path.Base(last)[:len(copyTime)]
-		n, _ = strconv.Atoi(last[len(last)-6:])
-		n++
-	}
-	err = blobs.Create(ctx, fmt.Sprintf("%s%s.%06d", copyPrefix, at, n), append(body, '\n'), storage.Attrs{ContentType: "application/json"})
 	if err != nil && !errors.Is(err, storage.ErrExist) { // that of another run at this moment is as good
 		return fmt.Errorf("note the end of the run: %w", err)
 	}

@@ -75,9 +75,7 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 	if id != "" || err != nil {
 		return id, err
 	}
-	random := make([]byte, idBytes)
-	rand.Read(random)
-	id = hex.EncodeToString(random)
+	id = newID()
 	line := fmt.Appendf(nil, "{\"format\":1,\"id\":%q}\n", id)
 	err = blobs.Create(ctx, Key, line, storage.Attrs{ContentType: "application/json"})
 	if errors.Is(err, storage.ErrExist) {
@@ -91,6 +89,12 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 		return "", fmt.Errorf("make an id of the store: %w", err)
 	}
 	return id, nil
+}
+
+func newID() string {
+	random := make([]byte, idBytes)
+	rand.Read(random)
+	return hex.EncodeToString(random)
 }
 
 // identity is the object. The id in it may be no string in another format. Other fields are left

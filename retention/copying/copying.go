@@ -78,21 +78,28 @@ type copier struct {
 	o        Options
 	id       string // of the original
 	original *storeid.CopyError
-	copied   storeid.Copy
+	was      storeid.Extent      // what the copy had
 	room     *semaphore.Weighted // bytes in memory
+	turn     *semaphore.Weighted // to take bandwidth
 	seed     maphash.Seed
 
 	mu      sync.Mutex
 	did     Result
-	gone    []gone
-	partial bool      // an object is not in the copy
-	free    time.Time // when the bandwidth is
+	gone    map[daily][]storage.Blob // what the original does not have any more
+	partial bool                     // an object is not in the copy
+}
+
+// daily are the objects of a service and a day.
+type daily struct {
+	service string
+	day     horizon.Day
 }
 
 // Run copies what a copy lacks of its original, and deletes what the original has deleted. It makes
 // an empty store a copy.
 func Run(ctx context.Context, from, to storage.BlobStore, o Options) (Result, error) {
-	c := &copier{from: from, to: to, o: o, room: semaphore.NewWeighted(mostBytes), seed: maphash.MakeSeed()}
+	c := &copier{from: from, to: to, o: o, room: semaphore.NewWeighted(mostBytes), turn: semaphore.NewWeighted(1),
+		seed: maphash.MakeSeed(), gone: map[daily][]storage.Blob{}}
 	err := c.run(ctx)
 	return c.did, err
 }
@@ -116,18 +123,18 @@ func (c *copier) run(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if _, err := c.bring(ctx, roots.lacks, true); err != nil {
+	if _, err := c.bring(ctx, roots.lacks); err != nil {
 		return err
 	}
 	if err := c.identify(ctx); err != nil { // or nothing may go: a disk is away, the copy was promoted
 		return err
 	}
-	for _, prefix := range []string{"_horizon/", "_dropped/", "_hold/", erasures, "_erased/", "_policy/", "_clock/", "_imported/"} {
+	for _, prefix := range []string{"_horizon/", "_dropped/", "_hold/", erasures, "_policy/", "_clock/", "_imported/"} {
 		marks, err := c.compare(ctx, prefix)
 		if err == nil {
-			_, err = c.bring(ctx, marks.lacks, false) // one that went meanwhile need not come
+			_, err = c.bring(ctx, marks.lacks)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, storage.ErrNotExist) { // one that went meanwhile need not come
 			return err
 		}
 		c.remove(ctx, marks.surplus)
@@ -136,9 +143,9 @@ func (c *copier) run(ctx context.Context) error {
 		return err
 	}
 	if unknown != nil {
-		c.problem(fmt.Errorf("up to when the copy is whole is not known: %w", unknown), false)
+		c.problem(fmt.Errorf("up to when the copy is whole is not known: %w", unknown), true)
 	}
-	if c.partial || unknown != nil {
+	if c.partial {
 		return nil
 	}
 	c.did.Whole = whole
@@ -160,7 +167,7 @@ func (c *copier) identify(ctx context.Context) (err error) {
 		err = fmt.Errorf("%w: the original has no object %s; is its disk mounted?", storeid.ErrNoCopy, storeid.Key)
 	}
 	if err == nil {
-		c.copied, err = storeid.EnsureCopy(ctx, c.to, c.id, c.o.Services)
+		c.was, err = storeid.EnsureCopy(ctx, c.to, c.id, c.o.Services)
 	}
 	return err
 }
@@ -192,10 +199,10 @@ func (c *copier) extent(ctx context.Context) (e storeid.Extent, err error) {
 	e.Through = slices.MinFunc(ends, time.Time.Compare).UTC()
 	switch {
 	case c.o.Since.IsZero():
-	case c.copied.Through.Before(c.o.Since):
+	case c.was.Through.Before(c.o.Since):
 		e.From = later(e.From, c.o.Since)
 	default:
-		e.From = later(e.From, c.copied.From)
+		e.From = later(e.From, c.was.From)
 	}
 	return e, err
 }
@@ -204,68 +211,50 @@ func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, 
 
 // services are those of both stores.
 func (c *copier) services(ctx context.Context) ([]string, error) {
-	found, wanted := map[string]bool{}, c.o.Services
-	for _, store := range []storage.BlobStore{c.to, c.from} {
-		names, err := catalog.Services(ctx, store)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			if len(wanted) == 0 || slices.ContainsFunc(wanted, func(glob string) bool { return record.MatchService(glob, name) }) {
-				found[name] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(found)), nil
+	there, err := catalog.Services(ctx, c.to)
+	here, herr := catalog.Services(ctx, c.from)
+	all := slices.DeleteFunc(slices.Concat(there, here), func(name string) bool {
+		return c.o.Services != nil && !slices.ContainsFunc(c.o.Services, func(glob string) bool { return record.MatchService(glob, name) })
+	})
+	slices.Sort(all)
+	return slices.Compact(all), cmp.Or(err, herr)
 }
 
-// service copies the days of a service that differ.
+// service copies the days of a service that may have different objects in the two stores.
 func (c *copier) service(ctx context.Context, name string) error {
-	days, err := c.differing(ctx, name)
-	for _, day := range days {
-		err = cmp.Or(err, c.day(ctx, name, day))
-	}
-	return err
-}
-
-// differing are the days of a service that may have different objects in the two stores.
-func (c *copier) differing(ctx context.Context, service string) ([]horizon.Day, error) {
-	days := map[horizon.Day]bool{}
-	if !c.o.Since.IsZero() {
-		for _, store := range []storage.BlobStore{c.to, c.from} {
-			for day, err := range catalog.Days(ctx, store, service, c.o.Since) {
-				if err != nil {
-					return nil, err
-				}
-				days[day] = true
-			}
-		}
-		return slices.Sorted(maps.Keys(days)), nil
-	}
-	sums := map[string]uint64{}
+	sums := map[horizon.Day]uint64{} // of the objects of a day; those that are in both stores add nothing
 	for _, store := range []storage.BlobStore{c.to, c.from} {
-		for b, err := range store.List(ctx, service+"/", "") {
+		if !c.o.Since.IsZero() {
+			for day, err := range catalog.Days(ctx, store, name, c.o.Since) {
+				if err != nil {
+					return err
+				}
+				sums[day] = 1
+			}
+			continue
+		}
+		for b, err := range store.List(ctx, name+"/", "") {
 			if err != nil {
-				return nil, err
+				return err
 			}
-			switch sum, ok := sums[b.Key]; {
-			case ok && sum == c.sum(&b):
-				delete(sums, b.Key)
-			default:
-				sums[b.Key] = c.sum(&b)
+			if day, _, ours := dayOf(b.Key); ours {
+				sums[day] ^= c.sum(&b)
 			}
 		}
 	}
-	for key := range sums {
-		if day, _, ours := dayOf(key); ours {
-			days[day] = true
+	for _, day := range slices.Sorted(maps.Keys(sums)) {
+		if sums[day] == 0 {
+			continue
+		}
+		if err := c.day(ctx, daily{name, day}); err != nil {
+			return err
 		}
 	}
-	return slices.Sorted(maps.Keys(days)), nil
+	return nil
 }
 
-// sum stands for the content of an object, as far as a listing tells. It leaves out the Content-Type:
+// sum stands for an object, as far as a listing tells. It leaves out the Content-Type:
 // a service has one of its own for an object without.
 func (c *copier) sum(b *storage.Blob) uint64 {
-	return maphash.String(c.seed, fmt.Sprint(b.Size, b.ContentEncoding, b.Metadata))
+	return maphash.String(c.seed, fmt.Sprint(b.Key, b.Size, b.ContentEncoding, b.Metadata))
 }

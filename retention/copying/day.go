@@ -1,6 +1,7 @@
 package copying
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,13 +18,6 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/fanout"
 )
-
-// gone are the objects of a day that the original does not have any more.
-type gone struct {
-	service string
-	day     horizon.Day
-	objects []storage.Blob
-}
 
 // dayOf is the day of a blob or a part by its key.
 func dayOf(key string) (day horizon.Day, part, ours bool) {
@@ -66,61 +60,59 @@ func (c *copier) compare(ctx context.Context, prefix string) (d compared, err er
 	return d, nil
 }
 
-// day copies the objects of a service and a day, and again if the original changes meanwhile.
-func (c *copier) day(ctx context.Context, service string, day horizon.Day) (err error) {
-	again := true
-	for n := 1; again && err == nil; n++ {
-		var expired horizon.Horizons
-		if n > 1 { // it may be on its way out
-			expired, err = horizon.Read(ctx, c.from, service)
+// day copies the objects of a day, and again if the original changes meanwhile. One that is on its way
+// out is left to the next run.
+func (c *copier) day(ctx context.Context, d daily) error {
+	for n := 1; ; n++ {
+		err := c.dayOnce(ctx, d)
+		if !errors.Is(err, storage.ErrNotExist) {
+			return err
 		}
-		if err == nil {
-			again, err = c.dayOnce(ctx, service, day, n == attempts, expired.Hides(service, day))
+		expired, herr := horizon.Read(ctx, c.from, d.service)
+		if herr != nil || expired.Hides(d.service, d.day) {
+			return herr
+		}
+		if n == attempts {
+			c.problem(err, true)
+			return nil
 		}
 	}
-	return err
 }
 
-// dayOnce reports whether the original changed meanwhile; never at the last attempt. Of a hidden day it
-// only notes what is gone.
-func (c *copier) dayOnce(ctx context.Context, service string, day horizon.Day, last, hidden bool) (again bool, err error) {
-	d, err := c.compare(ctx, service+"/"+day.Start().Format("2006/01/02/"))
+// dayOnce is day without another attempt. The error is [storage.ErrNotExist] then. Without all its
+// blobs a day gets no part, and nothing of it goes.
+func (c *copier) dayOnce(ctx context.Context, at daily) error {
+	d, err := c.compare(ctx, at.service+"/"+at.day.Start().Format("2006/01/02/"))
 	if err != nil {
-		return false, err
+		return err
 	}
 	var blobs, parts []storage.Blob
 	for _, b := range d.lacks {
 		switch _, part, ours := dayOf(b.Key); {
-		case hidden:
 		case part:
 			parts = append(parts, b)
 		case ours:
 			blobs = append(blobs, b)
 		}
 	}
-	if again, err = c.bring(ctx, blobs, last); again || err != nil {
-		return again, err
+	if all, err := c.bring(ctx, blobs); err != nil || !all {
+		return err
 	}
+	c.mu.Lock()
+	c.gone[at] = slices.DeleteFunc(d.surplus, func(b storage.Blob) bool { _, _, ours := dayOf(b.Key); return !ours })
+	c.mu.Unlock()
 	if n := len(parts); n > 0 {
-		if lacks := c.lacking(ctx, parts[n-1].Key, d.known); lacks != "" && !last {
-			return true, nil // it came after the listing
-		} else if lacks != "" {
-			c.problem(fmt.Errorf("%s is not in the copy: it names %s, which the original lacks", parts[n-1].Key, lacks), true)
-			parts = nil
+		part := parts[n-1].Key
+		if lacks := c.lacking(ctx, part, d.known); lacks != "" { // or it came after the listing
+			return fmt.Errorf("%s is not in the copy: it names %s, which %w in the original", part, lacks, storage.ErrNotExist)
 		}
 	}
 	for _, b := range slices.Backward(parts) { // the last one counts, and all its blobs are there
-		if again, err := c.bring(ctx, []storage.Blob{b}, last); again || err != nil {
-			return again, err
+		if all, err := c.bring(ctx, []storage.Blob{b}); err != nil || !all {
+			return err
 		}
 	}
-	d.surplus = slices.DeleteFunc(d.surplus, func(b storage.Blob) bool { _, _, ours := dayOf(b.Key); return !ours })
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(d.surplus) > 0 {
-		c.gone = append(c.gone, gone{service, day, d.surplus})
-	}
-	return false, nil
+	return nil
 }
 
 // lacking returns the key of a blob that the last part of a day names, and that is not known; "": there
@@ -140,26 +132,27 @@ func (c *copier) lacking(ctx context.Context, key string, known map[string]bool)
 	return ""
 }
 
-// bring copies objects. It reports whether one of them is not in the original any more. At the last
-// attempt that is a problem.
-func (c *copier) bring(ctx context.Context, blobs []storage.Blob, last bool) (again bool, err error) {
+// bring copies objects, and reports whether all are there. One that the original does not have any more
+// is the error; another one that did not come is a problem.
+func (c *copier) bring(ctx context.Context, objects []storage.Blob) (all bool, err error) {
 	bytes := int64(0)
-	for i := range blobs {
-		bytes += blobs[i].Size
+	for i := range objects {
+		bytes += objects[i].Size
 	}
-	c.o.Progress.Expect(len(blobs), bytes)
-	for i, err := range fanout.All(len(blobs), blobsAtOnce, func(i int) error { return c.copy(ctx, &blobs[i]) }) {
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return false, ctx.Err()
-		case errors.Is(err, storage.ErrNotExist) && !last:
-			again = true
-		default:
-			c.problem(fmt.Errorf("%s is not in the copy: %w", blobs[i].Key, err), true)
+	c.o.Progress.Expect(len(objects), bytes)
+	all = true
+	for i, oerr := range fanout.All(len(objects), blobsAtOnce, func(i int) error { return c.copy(ctx, &objects[i]) }) {
+		if oerr == nil {
+			continue
+		}
+		all, oerr = false, fmt.Errorf("%s is not in the copy: %w", objects[i].Key, oerr)
+		if errors.Is(oerr, storage.ErrNotExist) {
+			err = oerr
+		} else if ctx.Err() == nil {
+			c.problem(oerr, true)
 		}
 	}
-	return again, nil
+	return all, cmp.Or(ctx.Err(), err)
 }
 
 // copy copies an object. Its bytes have to be those of which its metadata have the hash.
@@ -202,19 +195,15 @@ func (c *copier) wait(ctx context.Context, n int64) error {
 	if c.o.Bandwidth == 0 {
 		return nil
 	}
-	c.mu.Lock()
-	if now := time.Now(); c.free.Before(now) {
-		c.free = now
+	if err := c.turn.Acquire(ctx, 1); err != nil {
+		return err
 	}
-	pause := time.Until(c.free)
-	c.free = c.free.Add(time.Duration(float64(n) / float64(c.o.Bandwidth) * float64(time.Second)))
-	c.mu.Unlock()
+	defer c.turn.Release(1)
 	select {
-	case <-time.After(pause):
-		return nil
+	case <-time.After(time.Duration(float64(n) / float64(c.o.Bandwidth) * float64(time.Second))):
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return ctx.Err()
 }
 
 // remove deletes objects of the copy in the versions that were listed.
@@ -232,6 +221,7 @@ func (c *copier) remove(ctx context.Context, objects []storage.Blob) {
 // forget deletes what the original has deleted for a reason. It comes last: what hides or replaces an
 // object is in the copy by then.
 func (c *copier) forget(ctx context.Context) error {
+	maps.DeleteFunc(c.gone, func(_ daily, objects []storage.Blob) bool { return len(objects) == 0 })
 	if len(c.gone) == 0 {
 		return nil
 	}
@@ -239,24 +229,14 @@ func (c *copier) forget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, g := range c.gone {
-		reason := always
-		if !expired.Hides(g.service, g.day) {
-			if reason, err = c.reasons(ctx, &g); err != nil {
+	for at, objects := range maps.Clone(c.gone) {
+		if !expired.Hides(at.service, at.day) {
+			if objects, err = c.explained(ctx, at, objects); err != nil {
 				return err
 			}
 		}
-		var goes []storage.Blob
-		for _, b := range g.objects {
-			if reason(b) {
-				goes = append(goes, b)
-				continue
-			}
-			c.problem(fmt.Errorf("%s: the original does not have this object any more, and nothing there says why: "+
-				"was it removed by hand? The copy keeps it", b.Key), false)
-		}
-		if c.remove(ctx, goes); len(goes) > 0 { // the original may have others under their names
-			if err := c.day(ctx, g.service, g.day); err != nil {
+		if c.remove(ctx, objects); len(objects) > 0 { // the original may have others under their names
+			if err := c.day(ctx, at); err != nil {
 				return err
 			}
 		}
@@ -264,17 +244,15 @@ func (c *copier) forget(ctx context.Context) error {
 	return nil
 }
 
-func always(storage.Blob) bool { return true }
-
-// reasons tells of which objects of a day the original says why they went. It may have others under
-// their names by now, so their batches count.
-func (c *copier) reasons(ctx context.Context, g *gone) (func(storage.Blob) bool, error) {
-	for _, err := range c.from.List(ctx, erasures+g.service+"/"+g.day.Start().Format("20060102")+".", "") {
-		return always, err
+// explained are those of the objects of a day of which the original says why they went. It may have
+// others under their names by now, so their batches count.
+func (c *copier) explained(ctx context.Context, at daily, objects []storage.Blob) (goes []storage.Blob, err error) {
+	for _, err := range c.from.List(ctx, erasures+at.service+"/"+at.day.Start().Format("20060102")+".", "") {
+		return objects, err
 	}
 	type batch struct{ key, id string }
 	replaced := map[batch]bool{} // by the last part that names it
-	for b, err := range c.from.List(ctx, closed.PartPrefix(g.service, g.day), "") {
+	for b, err := range c.from.List(ctx, closed.PartPrefix(at.service, at.day), "") {
 		if err != nil {
 			return nil, err
 		}
@@ -290,5 +268,13 @@ func (c *copier) reasons(ctx context.Context, g *gone) (func(storage.Blob) bool,
 			replaced[batch{b.Key, b.Batch.String()}] = true
 		}
 	}
-	return func(b storage.Blob) bool { return replaced[batch{b.Key, b.Metadata["batch"]}] }, nil
+	for _, b := range objects {
+		if replaced[batch{b.Key, b.Metadata["batch"]}] {
+			goes = append(goes, b)
+			continue
+		}
+		c.problem(fmt.Errorf("%s: the original does not have this object any more, and nothing there says why: "+
+			"was it removed by hand? The copy keeps it", b.Key), false)
+	}
+	return goes, nil
 }
