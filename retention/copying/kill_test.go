@@ -3,6 +3,7 @@ package copying_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,10 +50,19 @@ func TestKilledAnywhere(t *testing.T) {
 			send(t, h, day.Add(time.Duration(i)*time.Minute), "web")
 			h.Flush()
 		}
+		send(t, h, day, "app")
+		send(t, h, h.Now(), "app")
+		h.Flush()
 		upkeep(t, h.Store, h.Now())
 		old := mem.New(mem.Options{})
 		copied(t, h.Store, old, options(h))
 		upkeep(t, h.Store, h.Now().Add(time.Second))
+		erased := map[string]bool{}
+		for _, at := range []time.Time{day, h.Now()} { // of a closed day and of an open one
+			text := fmt.Sprintf("line of app at %s", at)
+			erased[text] = true
+			erases(t, h, text, -1)
+		}
 		if err := horizon.Publish(t.Context(), h.Store, "web", horizon.DayOf(day)-1); err != nil {
 			t.Fatal(err)
 		}
@@ -69,6 +79,7 @@ func TestKilledAnywhere(t *testing.T) {
 					sound(t, to)
 					copied(t, h.Store, to, options(h))
 					equal(t, h.Store, to)
+					without(t, to, erased)
 				}
 			}
 			if kills < 60 {

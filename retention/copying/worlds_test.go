@@ -6,21 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
 
 	"blobtail/catalog/horizon"
 	"blobtail/internal/dev/testkit/box"
+	"blobtail/internal/where"
 	"blobtail/reading"
 	"blobtail/retention"
 	"blobtail/retention/closing"
 	"blobtail/retention/copying"
+	"blobtail/retention/erase"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
@@ -38,6 +43,9 @@ type world struct {
 	sent map[string]time.Time // the acknowledged records
 	gone map[string]bool      // the days that were dropped, or are below a horizon
 	n    int
+
+	erasing chan struct{}   // of the one erasure at a time
+	erased  map[string]bool // its texts so far
 }
 
 func services() []string { return []string{"web", "orders"} }
@@ -45,7 +53,7 @@ func services() []string { return []string{"web", "orders"} }
 func (w *world) step() {
 	now := w.h.Now()
 	service := services()[w.rnd.IntN(2)]
-	switch w.rnd.IntN(12) {
+	switch w.rnd.IntN(13) {
 	case 0, 1, 2, 3, 4:
 		w.n++
 		at := now
@@ -71,6 +79,66 @@ func (w *world) step() {
 	case 11:
 		if w.rnd.IntN(4) == 0 {
 			w.drop(service, horizon.DayOf(now)-2-horizon.Day(w.rnd.IntN(3)))
+		}
+	case 12:
+		if all := slices.Sorted(maps.Keys(w.sent)); len(all) > 0 {
+			w.erase(all[w.rnd.IntN(len(all))])
+		}
+	}
+}
+
+// erase begins to erase a record, if no other one is being erased. It takes longer than a run of copy.
+func (w *world) erase(text string) {
+	select {
+	case w.erasing <- struct{}{}:
+		delete(w.sent, text)
+		w.erased[text] = true
+		w.h.Flush() // or there is nothing to be found yet
+		go func() {
+			defer func() { <-w.erasing }()
+			erases(w.t, w.h, text, 0)
+		}()
+	default:
+	}
+}
+
+// erases erases the record with a text.
+func erases(t *testing.T, h *box.House, text string, patience time.Duration) {
+	expr, err := where.Parse(nil, fmt.Sprintf("msg == %q", text), false)
+	if err != nil {
+		t.Error(err)
+	}
+	o := erase.Options{Where: expr, Patience: patience, Log: zerolog.Nop()}
+	for { // another plan needs another confirmation
+		r, err := erase.Run(context.Background(), h.Store, h.Store, o)
+		if confirm, ok := errors.AsType[*retention.ConfirmError](err); ok {
+			o.Confirm = confirm.Hash
+			continue
+		}
+		if err != nil || len(r.Problems) > 0 {
+			t.Errorf("erase %s: %+v, %v", text, r, err)
+		}
+		return
+	}
+}
+
+// without checks that no object of a store has one of some texts.
+func without(t *testing.T, s storage.BlobStore, texts map[string]bool) {
+	t.Helper()
+	r, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, key := range storagetest.KeysOf(t, s, "") {
+		body := storagetest.Body(t, s, key)
+		if plain, err := r.DecodeAll(body, nil); err == nil {
+			body = plain
+		}
+		for text := range texts {
+			if bytes.Contains(body, []byte(text)) {
+				t.Errorf("%s has %s", key, text)
+			}
 		}
 	}
 }
@@ -148,8 +216,8 @@ func (w *world) read(until time.Time) string {
 	return string(lines)
 }
 
-// In any order of records, late ones, flushes, closed days, compactions and drops before each request
-// of a copier, a copy has what it promises, and no part of it names a blob that it has not. Two
+// In any order of records, late ones, flushes, closed days, compactions, drops and steps of an erasure
+// before each request of a copier, a copy has what it promises, and no part of it names a blob that it has not. Two
 // copiers at once do no harm.
 func TestWorlds(t *testing.T) {
 	for seed := range uint64(25) {
@@ -157,6 +225,7 @@ func TestWorlds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{t: t, h: settled(t), to: mem.New(mem.Options{}), rnd: rand.New(rand.NewPCG(seed, 59))}
 				w.turn, w.sent, w.gone = make(chan struct{}, 1), map[string]time.Time{}, map[string]bool{}
+				w.erasing, w.erased = make(chan struct{}, 1), map[string]bool{}
 				defer w.h.Stop()
 				from, whole := storagetest.Faulty(paged{w.h.Store, w.script}, w.script), 0
 				for range 6 {
@@ -186,8 +255,10 @@ func TestWorlds(t *testing.T) {
 					t.Errorf("only %d runs came to their end", whole)
 				}
 				w.h.Flush()
+				w.erasing <- struct{}{}
 				w.copies(w.h.Store, 1)
 				equal(t, w.h.Store, w.to)
+				without(t, w.to, w.erased)
 			})
 		})
 	}
