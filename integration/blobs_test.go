@@ -201,8 +201,10 @@ func azureBlobs(t testing.TB, client *container.Client) []stored {
 			if *item.Name == storeid.Key {
 				continue
 			}
-			b := stored{name: *item.Name, contentType: *item.Properties.ContentType,
-				contentEncoding: *item.Properties.ContentEncoding, metadata: map[string]string{}}
+			b := stored{name: *item.Name, contentType: *item.Properties.ContentType, metadata: map[string]string{}}
+			if encoding := item.Properties.ContentEncoding; encoding != nil {
+				b.contentEncoding = *encoding
+			}
 			for k, v := range item.Metadata {
 				b.metadata[strings.ToLower(k)] = *v // Azure changes the case
 			}
