@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/catalog/horizon"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
@@ -36,14 +37,13 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	o := copying.Options{Name: a.config.Store.Name(), Services: c.Services, Progress: &a.progress, Now: time.Now}
 	o.Bandwidth = int64(c.Bandwidth)
 	if c.Since != "" {
-		if age, err := config.ParseDuration(c.Since); err == nil {
-			c.Since = time.Now().UTC().Add(-time.Duration(age)).Format(time.DateOnly)
+		age, err := config.ParseDuration(c.Since)
+		if o.Since = horizon.DayOf(time.Now().Add(-age)); err != nil {
+			o.Since, err = parseDay(c.Since, time.Now())
 		}
-		day, err := parseDay(c.Since, time.Now())
 		if err != nil {
 			return 0, cli.Usagef("--since: %w", err)
 		}
-		o.Since = day.Start()
 	}
 	if c.To.Logs() || a.config.Store.Logs() {
 		return 0, cli.Usagef("Azure's own logs are no store of ours: they cannot be copied, and nothing can be copied to them")

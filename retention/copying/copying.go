@@ -1,18 +1,17 @@
 // Package copying copies a store to another one: for a backup, a rehearsal, or a move.
 //
 // A copy has the blobs of its original, the accounts of closed days and the marks of package
-// retention, under their names, with their bytes and metadata. It has no tables: these belong to the
-// ingesters of the original. [Run] takes what the copy lacks, so the next run goes on after a kill.
+// retention, with their names, bytes and metadata. Tables belong to the ingesters of the original.
+// [Run] takes what the copy lacks, so the next run goes on after a kill.
 //
 // A reader of the copy may come at any time. So a blob comes before the part that names it, a part
-// before its root, and what hides or replaces a blob before that blob goes. Roots are listed first,
-// so the parts that they name are listed later. A day is listed just before it is copied, in the
-// copy and then in the original: a compaction is seen whole or not at all, and what another copier
-// has brought is seen in the original too.
+// before its root, and what hides or replaces a blob before that blob goes. Roots are listed first: the
+// parts that they name are listed later. A day is listed just before it is copied, in the copy and then
+// in the original: what another copier has brought is seen in the original too.
 //
 // An object goes if the original says why it went there: its day has expired or was dropped, has a
-// mark of an erasure, or a part says that the blob was replaced. A blob that is missing there for no
-// such reason was lost. The copy keeps it, and the run names it.
+// mark of an erasure, or a part says that the blob was replaced. Another one was lost: the copy keeps
+// it, and the run names it.
 package copying
 
 import (
@@ -57,8 +56,8 @@ type Options struct {
 	Name   string
 	// Services are names and globs, those of the first run; nil: all.
 	Services []string
-	// Since is the first day to look at; zero: all. Runs without it find what came late.
-	Since     time.Time
+	// Since is the first day to look at; 0: all. Runs without it find what came late.
+	Since     horizon.Day
 	Bandwidth int64             // bytes a second at most; 0: any number
 	Progress  *progress.Counter // of objects; nil: they are not counted
 	Now       func() time.Time
@@ -111,11 +110,8 @@ func (c *copier) run(ctx context.Context) error {
 	began := c.o.Now()
 	whole, unknown := c.extent(ctx)
 	roots, err := c.compare(ctx, closed.RootPrefix)
-	if err != nil {
-		return err
-	}
-	services, err := c.services(ctx)
-	if err != nil {
+	services, serr := c.services(ctx)
+	if err = cmp.Or(err, serr); err != nil {
 		return err
 	}
 	c.did.Services = len(services)
@@ -197,17 +193,15 @@ func (c *copier) extent(ctx context.Context) (e storeid.Extent, err error) {
 		err, ends = errors.Join(err, nerr), append(ends, now)
 	}
 	e.Through = slices.MinFunc(ends, time.Time.Compare).UTC()
-	switch {
-	case c.o.Since.IsZero():
-	case c.was.Through.Before(c.o.Since):
-		e.From = later(e.From, c.o.Since)
-	default:
-		e.From = later(e.From, c.was.From)
+	if c.o.Since != 0 {
+		from := c.o.Since.Start()
+		if !c.was.Through.Before(from) {
+			from = c.was.From
+		}
+		e.From = slices.MaxFunc([]time.Time{e.From, from}, time.Time.Compare)
 	}
 	return e, err
 }
-
-func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // services are those of both stores.
 func (c *copier) services(ctx context.Context) ([]string, error) {
@@ -223,21 +217,16 @@ func (c *copier) services(ctx context.Context) ([]string, error) {
 // service copies the days of a service that may have different objects in the two stores.
 func (c *copier) service(ctx context.Context, name string) error {
 	sums := map[horizon.Day]uint64{} // of the objects of a day; those that are in both stores add nothing
-	for _, store := range []storage.BlobStore{c.to, c.from} {
-		if !c.o.Since.IsZero() {
-			for day, err := range catalog.Days(ctx, store, name, c.o.Since) {
-				if err != nil {
-					return err
-				}
-				sums[day] = 1
-			}
-			continue
-		}
+	both := []storage.BlobStore{c.to, c.from}
+	for day := c.o.Since; day != 0 && day <= horizon.DayOf(c.o.Now())+1; day++ { // no record is from later
+		sums[day], both = 1, nil
+	}
+	for _, store := range both { // but with a first day
 		for b, err := range store.List(ctx, name+"/", "") {
 			if err != nil {
 				return err
 			}
-			if day, _, ours := dayOf(b.Key); ours {
+			if day, ours := dayOf(b.Key); ours {
 				sums[day] ^= c.sum(&b)
 			}
 		}

@@ -305,9 +305,9 @@ func TestWhole(t *testing.T) {
 		// Days before that of --since are not in it, until a run without.
 		other := mem.New(mem.Options{})
 		o := options(h)
-		o.Since = h.Now().UTC().Truncate(24 * time.Hour)
+		o.Since = horizon.DayOf(h.Now())
 		to = other
-		if r = copied(t, h.Store, to, o); !r.Whole.From.Equal(o.Since) || extent() != r.Whole {
+		if r = copied(t, h.Store, to, o); !r.Whole.From.Equal(o.Since.Start()) || extent() != r.Whole {
 			t.Errorf("%v", r.Whole)
 		}
 		if r = copied(t, h.Store, to, options(h)); !r.Whole.From.IsZero() {
@@ -434,11 +434,11 @@ func TestListings(t *testing.T) {
 		h.Flush()
 		copied(t, h.Store, to, options(h))
 		two := options(h)
-		two.Since = now.UTC().Add(-48 * time.Hour).Truncate(24 * time.Hour)
+		two.Since = horizon.DayOf(now) - 2
 		for _, c := range []struct {
 			o                copying.Options
 			each, everything int
-		}{{options(h), 2, 21}, {two, 16, 21}} /* 12 within a month */ {
+		}{{options(h), 2, 21}, {two, 8, 21}} {
 			var all counter
 			copied(t, storagetest.Faulty(h.Store, all.script), storagetest.Faulty(to, all.script), c.o)
 			if n := all.n[storagetest.List] + all.n[storagetest.Dirs]; n != c.everything+c.each*len(services) {
@@ -467,7 +467,7 @@ func TestErased(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := options(h)
-		o.Since = day.Add(24 * time.Hour) // a run that does not look at the day leaves it
+		o.Since = horizon.DayOf(day) + 1 // a run that does not look at the day leaves it
 		if r := copied(t, h.Store, to, o); r.Deleted != 0 {
 			t.Errorf("%+v", r)
 		}

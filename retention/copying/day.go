@@ -20,13 +20,15 @@ import (
 )
 
 // dayOf is the day of a blob or a part by its key.
-func dayOf(key string) (day horizon.Day, part, ours bool) {
+func dayOf(key string) (day horizon.Day, ours bool) {
 	if name, ok := closed.ParseName(key); ok {
-		return name.Day, true, true
+		return name.Day, true
 	}
 	name, err := blobfmt.ParseName(key)
-	return horizon.DayOf(name.Period), false, err == nil
+	return horizon.DayOf(name.Period), err == nil
 }
+
+func foreign(b storage.Blob) bool { _, ours := dayOf(b.Key); return !ours }
 
 // compared are the objects with a prefix: those that the copy lacks, and those that it has and the
 // original has not. The original may have others under their names.
@@ -88,10 +90,9 @@ func (c *copier) dayOnce(ctx context.Context, at daily) error {
 	}
 	var blobs, parts []storage.Blob
 	for _, b := range d.lacks {
-		switch _, part, ours := dayOf(b.Key); {
-		case part:
+		if _, part := closed.ParseName(b.Key); part {
 			parts = append(parts, b)
-		case ours:
+		} else if !foreign(b) {
 			blobs = append(blobs, b)
 		}
 	}
@@ -99,7 +100,7 @@ func (c *copier) dayOnce(ctx context.Context, at daily) error {
 		return err
 	}
 	c.mu.Lock()
-	c.gone[at] = slices.DeleteFunc(d.surplus, func(b storage.Blob) bool { _, _, ours := dayOf(b.Key); return !ours })
+	c.gone[at] = slices.DeleteFunc(d.surplus, foreign)
 	c.mu.Unlock()
 	if n := len(parts); n > 0 {
 		part := parts[n-1].Key
@@ -135,11 +136,9 @@ func (c *copier) lacking(ctx context.Context, key string, known map[string]bool)
 // bring copies objects, and reports whether all are there. One that the original does not have any more
 // is the error; another one that did not come is a problem.
 func (c *copier) bring(ctx context.Context, objects []storage.Blob) (all bool, err error) {
-	bytes := int64(0)
 	for i := range objects {
-		bytes += objects[i].Size
+		c.o.Progress.Expect(1, objects[i].Size)
 	}
-	c.o.Progress.Expect(len(objects), bytes)
 	all = true
 	for i, oerr := range fanout.All(len(objects), blobsAtOnce, func(i int) error { return c.copy(ctx, &objects[i]) }) {
 		if oerr == nil {
@@ -221,24 +220,20 @@ func (c *copier) remove(ctx context.Context, objects []storage.Blob) {
 // forget deletes what the original has deleted for a reason. It comes last: what hides or replaces an
 // object is in the copy by then.
 func (c *copier) forget(ctx context.Context) error {
-	maps.DeleteFunc(c.gone, func(_ daily, objects []storage.Blob) bool { return len(objects) == 0 })
-	if len(c.gone) == 0 {
-		return nil
-	}
-	expired, err := horizon.Read(ctx, c.to) // the mark of a day came before its first blob went
-	if err != nil {
-		return err
-	}
-	for at, objects := range maps.Clone(c.gone) {
-		if !expired.Hides(at.service, at.day) {
-			if objects, err = c.explained(ctx, at, objects); err != nil {
-				return err
-			}
+	for at, objects := range c.gone {
+		if len(objects) == 0 {
+			continue
 		}
-		if c.remove(ctx, objects); len(objects) > 0 { // the original may have others under their names
-			if err := c.day(ctx, at); err != nil {
-				return err
-			}
+		expired, err := horizon.Read(ctx, c.to, at.service) // the mark of a day came before its first blob went
+		if err == nil && !expired.Hides(at.service, at.day) {
+			objects, err = c.explained(ctx, at, objects)
+		}
+		if err == nil && len(objects) > 0 {
+			c.remove(ctx, objects)
+			err = c.day(ctx, at) // the original may have others under their names
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -250,8 +245,7 @@ func (c *copier) explained(ctx context.Context, at daily, objects []storage.Blob
 	for _, err := range c.from.List(ctx, erasures+at.service+"/"+at.day.Start().Format("20060102")+".", "") {
 		return objects, err
 	}
-	type batch struct{ key, id string }
-	replaced := map[batch]bool{} // by the last part that names it
+	replaced := map[[2]string]bool{} // by the last part that names its key and its batch
 	for b, err := range c.from.List(ctx, closed.PartPrefix(at.service, at.day), "") {
 		if err != nil {
 			return nil, err
@@ -262,14 +256,14 @@ func (c *copier) explained(ctx context.Context, at daily, objects []storage.Blob
 			continue
 		}
 		for _, b := range part.Blobs {
-			replaced[batch{b.Key, b.Batch.String()}] = false
+			replaced[[2]string{b.Key, b.Batch.String()}] = false
 		}
 		for _, b := range part.Replaced {
-			replaced[batch{b.Key, b.Batch.String()}] = true
+			replaced[[2]string{b.Key, b.Batch.String()}] = true
 		}
 	}
 	for _, b := range objects {
-		if replaced[batch{b.Key, b.Metadata["batch"]}] {
+		if replaced[[2]string{b.Key, b.Metadata["batch"]}] {
 			goes = append(goes, b)
 			continue
 		}
