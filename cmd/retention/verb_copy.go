@@ -57,12 +57,6 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if _, err := a.open(ctx, nil, "", true); err != nil {
 		return 0, err
 	}
-	to, err := openstore.Open(ctx, c.To, true)
-	if err != nil {
-		return 0, fmt.Errorf("--to: %w", err)
-	}
-	defer func() { err = errors.Join(err, to.Close()) }()
-	o.Tables = a.store.Tables
 	names, err := catalog.Services(ctx, a.store.Blobs)
 	if err != nil {
 		return 0, err
@@ -72,6 +66,12 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 			return 0, cli.Usagef("no service is called %s; logquery ls has those that there are", glob)
 		}
 	}
+	to, err := openstore.Open(ctx, c.To, true)
+	if err != nil {
+		return 0, fmt.Errorf("--to: %w", err)
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	o.Tables = a.store.Tables
 	r, err := copying.Run(ctx, a.store.Blobs, to.Blobs, o)
 	if err != nil {
 		a.Problems(r.Problems)
@@ -103,10 +103,10 @@ func (*promoteCmd) run(ctx context.Context, a *app) (int, error) {
 	if err == nil {
 		err = cli.Usagef("%s is no copy, or was promoted before", a.config.Store)
 	}
-	if !copied {
-		return 0, err
+	if copied {
+		err = storeid.Promote(ctx, a.store.Blobs)
 	}
-	if err := storeid.Promote(ctx, a.store.Blobs); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	whole := "whole before " + is.Through.UTC().Format(time.RFC3339)

@@ -91,24 +91,26 @@ func runs(ctx context.Context, blobs storage.BlobStore) (all []storage.Blob, err
 // ErrNoCopy says that a store is no copy of another one.
 var ErrNoCopy = errors.New("the store is not the copy that it should be")
 
-// EnsureCopy makes an empty store a copy of a source, and returns what the copy has. The error is
-// [ErrNoCopy] if it is something else.
-func EnsureCopy(ctx context.Context, blobs storage.BlobStore, source string, services []string) (Extent, error) {
+// EnsureCopy makes an empty store a copy of a source if it may, and returns what the copy has. The
+// error is [ErrNoCopy] if it is something else.
+func EnsureCopy(ctx context.Context, blobs storage.BlobStore, source string, services []string, may bool) (Extent, error) {
 	id, err := Read(ctx, blobs)
-	if id == "" && err == nil {
+	if id == "" && err == nil && may {
 		if err = begin(ctx, blobs, source, services); err == nil || errors.Is(err, storage.ErrExist) {
-			_, err = Read(ctx, blobs)
+			id, err = Read(ctx, blobs)
 		}
 	}
 	is, ok := errors.AsType[*CopyError](err)
 	switch {
+	case id == source:
+		err = fmt.Errorf("%w: it is the original, by another name", ErrNoCopy)
 	case ok && is.Source == source && slices.Equal(is.Services, services):
 		return is.Extent, nil
 	case ok:
 		err = fmt.Errorf("%w: it is one of the store %s with the services %q (none: all), not of %s with %q",
 			ErrNoCopy, is.Source, is.Services, source, services)
-	case err == nil && id == source:
-		err = fmt.Errorf("%w: it is the original, by another name", ErrNoCopy)
+	case err == nil && id == "":
+		err = fmt.Errorf("%w: its object %s has gone; is its disk mounted?", ErrNoCopy, Key)
 	case err == nil:
 		err = fmt.Errorf("%w: it is a store of its own, and a copy begins with an empty one", ErrNoCopy)
 	}

@@ -104,7 +104,7 @@ func Run(ctx context.Context, from, to storage.BlobStore, o Options) (Result, er
 }
 
 func (c *copier) run(ctx context.Context) error {
-	if err := c.identify(ctx); err != nil {
+	if err := c.identify(ctx, true); err != nil {
 		return err
 	}
 	began := c.o.Now()
@@ -122,7 +122,7 @@ func (c *copier) run(ctx context.Context) error {
 	if _, err := c.bring(ctx, roots.lacks); err != nil {
 		return err
 	}
-	if err := c.identify(ctx); err != nil { // or nothing may go: a disk is away, the copy was promoted
+	if err := c.identify(ctx, false); err != nil { // a disk is away, or the copy was promoted
 		return err
 	}
 	for _, prefix := range []string{"_horizon/", "_dropped/", "_hold/", erasures, "_policy/", "_clock/", "_imported/"} {
@@ -154,8 +154,8 @@ func (c *copier) problem(err error, partial bool) {
 	c.did.Problems, c.partial = append(c.did.Problems, err), c.partial || partial
 }
 
-// identify checks that the stores are an original and its copy.
-func (c *copier) identify(ctx context.Context) (err error) {
+// identify checks that the stores are an original and its copy, which it makes at the begin.
+func (c *copier) identify(ctx context.Context, begin bool) (err error) {
 	if c.id, err = storeid.Read(ctx, c.from); errors.As(err, &c.original) {
 		err = nil
 	}
@@ -163,7 +163,7 @@ func (c *copier) identify(ctx context.Context) (err error) {
 		err = fmt.Errorf("%w: the original has no object %s; is its disk mounted?", storeid.ErrNoCopy, storeid.Key)
 	}
 	if err == nil {
-		c.was, err = storeid.EnsureCopy(ctx, c.to, c.id, c.o.Services)
+		c.was, err = storeid.EnsureCopy(ctx, c.to, c.id, c.o.Services, begin)
 	}
 	return err
 }

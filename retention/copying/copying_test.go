@@ -1,6 +1,7 @@
 package copying_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -361,9 +362,41 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s has changed", name)
 			}
 		}
+		if _, err := copying.Run(t.Context(), part, part, o); !errors.Is(err, storeid.ErrNoCopy) {
+			t.Errorf("a copy of itself: %v", err)
+		}
 		empty := mem.New(mem.Options{})
 		if _, err := copying.Run(t.Context(), empty, mem.New(mem.Options{}), options(h)); !errors.Is(err, storeid.ErrNoCopy) {
 			t.Errorf("an original that is away: %v", err)
+		}
+	})
+}
+
+// unmounted is a store that is another one after its first blob.
+type unmounted struct{ storage.BlobStore }
+
+// Create implements [storage.BlobStore].
+func (u *unmounted) Create(ctx context.Context, key string, body []byte, a storage.Attrs) error {
+	err := u.BlobStore.Create(ctx, key, body, a)
+	if strings.HasSuffix(key, ".log") {
+		u.BlobStore = mem.New(mem.Options{})
+	}
+	return err
+}
+
+// A store whose disk goes during a run is not made a copy that is whole.
+func TestUnmounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := settled(t)
+		defer h.Stop()
+		send(t, h, h.Now(), "web")
+		h.Flush()
+		to := &unmounted{mem.New(mem.Options{})}
+		if _, err := copying.Run(t.Context(), h.Store, to, options(h)); !errors.Is(err, storeid.ErrNoCopy) {
+			t.Error(err)
+		}
+		if keys := storagetest.KeysOf(t, to, ""); len(keys) > 0 {
+			t.Errorf("%v", keys)
 		}
 	})
 }

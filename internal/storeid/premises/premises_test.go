@@ -179,7 +179,7 @@ func TestRefusalLoggedOnce(t *testing.T) {
 // No log may belong to a copy, until it is promoted.
 func TestCopyOfAStore(t *testing.T) {
 	store, l := mem.New(mem.Options{}), &log{t: t, dir: t.TempDir(), near: true}
-	if _, err := storeid.EnsureCopy(t.Context(), store, strings.Repeat("0", 32), nil); err != nil {
+	if _, err := storeid.EnsureCopy(t.Context(), store, strings.Repeat("0", 32), nil, true); err != nil {
 		t.Fatal(err)
 	}
 	p, err := l.open(store, "dir:copy")
