@@ -65,8 +65,14 @@ func (c *copier) compare(ctx context.Context, prefix string) (d compared, err er
 // day copies the objects of a day, and again if the original changes meanwhile. One that is on its way
 // out is left to the next run.
 func (c *copier) day(ctx context.Context, d daily) error {
+	prefix := d.service + d.day.Start().Format("/2006/01/02/")
+	if to, ok := c.to.(storage.Sweeper); ok { // a run that was killed may have left what was erased since
+		if err := to.Sweep(ctx, prefix); err != nil {
+			return fmt.Errorf("sweep %s of the copy: %w", prefix, err)
+		}
+	}
 	for n := 1; ; n++ {
-		err := c.dayOnce(ctx, d)
+		err := c.dayOnce(ctx, d, prefix)
 		if !errors.Is(err, storage.ErrNotExist) {
 			return err
 		}
@@ -83,8 +89,8 @@ func (c *copier) day(ctx context.Context, d daily) error {
 
 // dayOnce is day without another attempt. The error is [storage.ErrNotExist] then. Without all its
 // blobs a day gets no part, and nothing of it goes.
-func (c *copier) dayOnce(ctx context.Context, at daily) error {
-	d, err := c.compare(ctx, at.service+"/"+at.day.Start().Format("2006/01/02/"))
+func (c *copier) dayOnce(ctx context.Context, at daily, prefix string) error {
+	d, err := c.compare(ctx, prefix)
 	if err != nil {
 		return err
 	}
