@@ -90,7 +90,7 @@ func TestErase(t *testing.T) {
 			t.Error("the log of the ingester has no text of a person before")
 		}
 		p.stop()
-		p = start(t, at, wal, c.flag)
+		start(t, at, wal, c.flag)
 		if found := within(t, wal, "person"); len(found) > 0 {
 			t.Errorf("the log of an ingester that was started again: persons are in %v", found)
 		}
