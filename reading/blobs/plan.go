@@ -24,6 +24,7 @@ type Plan struct {
 	*asked
 	rng    Range   // the part of the query's range that was listed
 	blobs  []blob  // to be read; only the plan changes the list
+	empty  []blob  // erased ones without records
 	listed Summary // of the planning
 }
 
@@ -253,10 +254,14 @@ func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 	}
 	for i := range all {
 		b := &all[i]
-		if e := unread[hourOf{b.Name.Service, b.Hour()}]; e != nil && e != b || b.Meta.Erased && b.Meta.Records == 0 {
+		if e := unread[hourOf{b.Name.Service, b.Hour()}]; e != nil && e != b {
 			continue
 		}
-		if p.rng.touches(b.Meta.First, b.Meta.Last) && !(b.State == catalog.Sound && replaced[b.Meta.Batch]) {
+		switch {
+		case !p.rng.touches(b.Meta.First, b.Meta.Last) || b.State == catalog.Sound && replaced[b.Meta.Batch]:
+		case b.Meta.Erased && b.Meta.Records == 0:
+			p.empty = append(p.empty, blob{Entry: b})
+		default:
 			p.blobs = append(p.blobs, blob{Entry: b})
 		}
 	}

@@ -67,6 +67,7 @@ func (r *Reader) Verify(ctx context.Context, q Query, o VerifyOptions, found fun
 	v.plan = p
 	sum := p.summary()
 	p.tellAll(&sum)
+	p.blobs = append(p.blobs, p.empty...)
 	for _, none := range sum.Absent {
 		v.report(Finding{Err: none, Note: true})
 	}

@@ -43,7 +43,7 @@ func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 	}
 	r.enc.Reset()
 	if slices.ContainsFunc(group, func(b *blob) bool { return b.Meta.Erased }) {
-		r.enc.Erased(group[0].Meta.First)
+		r.enc.Erased(u.hour.UnixNano())
 	}
 	copies, err := merge(r.dec, cursors, r.enc.Add)
 	if err != nil {

@@ -125,6 +125,29 @@ func testNothingLeft(t *testing.T) {
 	w.clean("in the end")
 }
 
+// What erased blobs without records have replaced is no gap in the numbers, and verify checks them too. Their
+// times tell nothing of the erased records.
+func TestNoGap(t *testing.T) { synctest.Test(t, testNoGap) }
+
+func testNoGap(t *testing.T) {
+	w := newWorld(t)
+	at := ago(0, 0)
+	w.put("web", at, w.entries("web", at.Add(17*time.Minute), 30, 1))
+	w.blob("web", at, 30, 0)
+	w.erased()
+	w.clean("afterwards")
+	for e, err := range catalog.Blobs(t.Context(), w.store, "web", catalog.Range{}) {
+		if w.must(err); e.Meta.Erased && (e.Meta.Records != 0 || e.Meta.First != at.UnixNano() || e.Meta.Last != at.UnixNano()) {
+			t.Errorf("%s: %+v", e.Key, e.Meta)
+		}
+	}
+	all := blobs.Query{Range: blobs.Always()}
+	got, err := blobs.New(w.store, blobs.Options{}).Verify(t.Context(), all, blobs.VerifyOptions{}, func(blobs.Finding) {})
+	if err != nil || got.Blobs != 2 || got.Records != 30 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // small makes a world with work for each step of a run.
 func small(t testing.TB) *world {
 	w := newWorld(t)

@@ -229,7 +229,7 @@ func (r *run) replace(ctx context.Context, l *catalog.Listing, e *catalog.Entry)
 	}
 	replaces = append(replaces, e.Meta.Batch)
 	r.enc.Replaces(replaces...)
-	r.enc.Erased(e.Meta.First)
+	r.enc.Erased(e.Hour().UnixNano())
 	body, meta, err := r.enc.Finish(identity(r.expr, e.Meta.Batch))
 	if err != nil {
 		return err
