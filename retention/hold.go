@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"blobtail/catalog"
+	"blobtail/catalog/erasure"
 	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/units"
@@ -95,6 +98,9 @@ func (j *Job) Hold(ctx context.Context, h hold.Hold) error {
 		return fmt.Errorf("create the hold: %w", err)
 	}
 	hidden, err := j.hiddenOf(ctx, &h, known)
+	if err == nil && hidden == "" {
+		err = j.erasing(ctx, &h)
+	}
 	if err != nil || hidden == "" {
 		return err
 	}
@@ -105,6 +111,25 @@ func (j *Job) Hold(ctx context.Context, h hold.Hold) error {
 		return err
 	}
 	return refusef("%s", hidden)
+}
+
+// erasing refuses if a run may be erasing records of a day of a hold. The hold stays, and stops that run:
+// its next step looks for holds.
+func (j *Job) erasing(ctx context.Context, h *hold.Hold) error {
+	now, err := storage.Now(ctx, j.blobs, time.Now())
+	if err != nil {
+		return err
+	}
+	marked, err := erasure.Marked(ctx, j.blobs, now.Add(-erasure.Fresh))
+	for _, dir := range slices.Sorted(maps.Keys(marked)) {
+		service, date, _ := strings.Cut(dir, "/")
+		if day, perr := time.Parse("2006/01/02", date); perr == nil && h.Holds(service, horizon.DayOf(day)) {
+			return refusef("records of %s of %s are being erased, or were a moment ago; the hold %s is there and stops that: "+
+				"it is in force when this command, repeated %s later, exits with 0",
+				horizon.DayOf(day), service, h.Name, units.Duration(erasure.Fresh))
+		}
+	}
+	return err
 }
 
 // hiddenOf tells which days of a hold with a first day are hidden already, and what is left of them. Marks

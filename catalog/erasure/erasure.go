@@ -25,6 +25,8 @@ const (
 	Patience = 10 * time.Minute
 	// Longest bounds a step that makes a blob of blobs, from its look for marks to its Create.
 	Longest = Patience / 2
+	// Fresh is how long after a mark its run may change the day without another look for holds.
+	Fresh = 2 * Patience
 )
 
 const prefix = "_erase/"
@@ -33,7 +35,7 @@ func key(service string, day horizon.Day) string {
 	return prefix + service + "/" + day.Start().Format("20060102") + "."
 }
 
-// Mark marks a service and a day for the pass of a run that begins now.
+// Mark marks a service and a day for a run that works on it now.
 func Mark(ctx context.Context, store storage.BlobStore, service string, day horizon.Day, now time.Time) error {
 	err := store.Create(ctx, fmt.Sprintf("%s%016x", key(service, day), now.UnixNano()), nil, storage.Attrs{})
 	if err != nil && !errors.Is(err, storage.ErrExist) {

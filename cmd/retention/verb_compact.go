@@ -61,7 +61,7 @@ func compacted(r *compact.Result) string {
 		text += fmt.Sprintf("; deleted %s that had been replaced before, with %s", units.Count(r.Deleted, "blob"), units.Count(r.Freed, "byte"))
 	}
 	if r.Waiting > 0 {
-		text += fmt.Sprintf("; %s %s for the end of the grace", units.Count(r.Waiting, "replaced blob"), units.Word(r.Waiting, "waits", "wait"))
+		text += fmt.Sprintf("; %s %s for the end of the grace, or of a hold", units.Count(r.Waiting, "replaced blob"), units.Word(r.Waiting, "waits", "wait"))
 	}
 	if r.Held > 0 {
 		text += fmt.Sprintf("; %s: %s", units.Count(r.Held, "replaced blob"), storage.ErrHeld)

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog/hold"
+	"blobtail/catalog/horizon"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -34,6 +36,16 @@ func (r *run) remove(ctx context.Context, u *unit, live, dead []*blob) error {
 	for _, d := range live {
 		if len(due[d]) == 0 {
 			continue
+		}
+		if d.Meta.Erased { // it lacks records of theirs
+			holds, err := hold.List(ctx, r.store)
+			if err != nil {
+				return err
+			}
+			if holds.Of(u.service, horizon.DayOf(u.hour)) != nil {
+				r.out.Waiting += len(due[d])
+				continue
+			}
 		}
 		if err := r.removeFor(ctx, d, due[d]); err != nil {
 			return err

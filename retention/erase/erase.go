@@ -83,7 +83,8 @@ type run struct {
 	tables     storage.TableStore
 	expr       [sha256.Size]byte
 	begun, now time.Time
-	services   []string // to be searched
+	marked     time.Time // the day in work, last
+	services   []string  // to be searched
 	enc        *blobfmt.Encoder
 	closer     *closing.Closer
 	out        *Result
@@ -112,9 +113,14 @@ func Run(ctx context.Context, blobs storage.BlobStore, tables storage.TableStore
 			idle = 0
 		}
 	}
+	if errors.As(err, new(*retention.RefusedError)) && r.out.did() > 0 {
+		r.problem("holds", err)
+		err = nil
+	}
 	for _, d := range r.out.Days {
 		if err == nil {
-			r.problem(d.Service+" of "+d.Day.String(), fmt.Errorf("%s could not be replaced or deleted", units.Count(d.Blobs, "blob")))
+			err := fmt.Errorf("not all of %s with a match were replaced and deleted", units.Count(d.Blobs, "blob"))
+			r.problem(d.Service+" of "+d.Day.String(), err)
 		}
 	}
 	if r.closer.Added() {

@@ -15,7 +15,6 @@ import (
 	"blobtail/catalog"
 	"blobtail/catalog/closed"
 	"blobtail/catalog/erasure"
-	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/dev/testkit"
 	"blobtail/internal/lease"
@@ -370,35 +369,6 @@ func TestLargeAlone(t *testing.T) {
 			more = testWithin(t, w, at)
 		})
 	}
-}
-
-// A day that is held is refused, and nothing of it is erased: also if the hold came behind the plan, which
-// looks for marks then.
-func TestHeld(t *testing.T) { synctest.Test(t, testHeld) }
-
-func testHeld(t *testing.T) {
-	w := small(t)
-	before := w.keys("web")
-	refused := func() {
-		t.Helper()
-		_, err := w.erase(t.Context(), expr)
-		if err == nil || !strings.Contains(err.Error(), "are held") || !strings.Contains(err.Error(), "of web by case-7") {
-			t.Error(err)
-		}
-		if after := w.keys("web"); !slices.Equal(after, before) {
-			t.Errorf("the store has %v", after)
-		}
-	}
-	h := hold.Hold{Name: "case-7", Services: []string{"web"}, From: hold.Oldest, To: hold.Newest}
-	w.ops = func(op storagetest.Op, key string) storagetest.Fault {
-		if op == storagetest.Create && strings.HasPrefix(key, "_erase/web/") && len(storagetest.KeysOf(t, w.store, h.Key())) == 0 {
-			w.must(hold.Create(t.Context(), w.store, &h))
-		}
-		return storagetest.Fault{}
-	}
-	refused()
-	w.ops = nil
-	refused()
 }
 
 // A run waits until an ingester that holds records from before has stored them, and erases these. One

@@ -15,9 +15,13 @@ func TestMutants(t *testing.T) {
 		Broken: regexp.MustCompile(`([a-z]+_test\.go:\d+: .*)`),
 	}.Catch(t, []testkit.Mutant{
 		{Name: "no mark", Seeds: 1, Edits: []testkit.Edit{{"retention/erase/pass.go",
-			`erasure.Mark(ctx, r.blobs, d.Service, d.Day, r.now)`, `erasure.Mark(ctx, r.blobs, "x", 1, r.now)`}}},
-		{Name: "no hold looked for behind the mark", Test: "TestHeld", Seeds: 1, Edits: []testkit.Edit{{"retention/erase/pass.go",
-			`err = r.free(ctx, d)`, `err = ctx.Err()`}}},
+			`erasure.Mark(ctx, r.blobs, service, day, r.marked)`, `erasure.Mark(ctx, r.blobs, "x", 1, r.marked)`}}},
+		{Name: "no hold looked for behind the mark", Test: "TestMeetsHold", Seeds: 1, Edits: []testkit.Edit{{"retention/erase/pass.go",
+			`return r.free(ctx, retention.Day{Service: service, Day: day})`, `return ctx.Err()`}}},
+		{Name: "the hold looks for no mark", Test: "TestMeetsHold", Seeds: 1, Edits: []testkit.Edit{{"retention/hold.go",
+			`now.Add(-erasure.Fresh)`, `now.Add(erasure.Fresh)`}}},
+		{Name: "compaction deletes what is held", Test: "TestMeetsHold", Seeds: 1, Edits: []testkit.Edit{{"retention/compact/remove.go",
+			`if holds.Of(u.service, horizon.DayOf(u.hour)) != nil {`, `if holds.Of("x", horizon.DayOf(u.hour)) != nil {`}}},
 		{Name: "the mark not looked for after the Create", Seeds: 1, Edits: []testkit.Edit{{"retention/compact/rewrite.go",
 			`	outrun, err := w.outrun(ctx, meta.Batch)
 `, `	outrun, err := false, error(nil)

@@ -16,6 +16,7 @@ import (
 	"blobtail/catalog/closed"
 	"blobtail/catalog/erasure"
 	"blobtail/catalog/hold"
+	"blobtail/catalog/horizon"
 	"blobtail/internal/lease"
 	"blobtail/record"
 	"blobtail/retention"
@@ -86,6 +87,18 @@ func each(key string, body []byte, visit func(line []byte, k record.Key) error) 
 	return x.Replaces, err
 }
 
+// claim returns an error if a day is held. It is called directly before each step that changes something,
+// behind a mark that a hold takes for one of a run that works: so one of both sees the other.
+func (r *run) claim(ctx context.Context, service string, day horizon.Day) error {
+	if !erasure.Within(r.marked, erasure.Longest) {
+		r.marked = time.Now()
+		if err := erasure.Mark(ctx, r.blobs, service, day, r.marked); err != nil {
+			return err
+		}
+	}
+	return r.free(ctx, retention.Day{Service: service, Day: day})
+}
+
 // free returns an error if one of some days is held.
 func (r *run) free(ctx context.Context, days ...retention.Day) error {
 	holds, err := hold.List(ctx, r.blobs)
@@ -96,33 +109,29 @@ func (r *run) free(ctx context.Context, days ...retention.Day) error {
 		}
 	}
 	if len(held) > 0 {
-		return &retention.RefusedError{Reason: "some days are held, so nothing more was erased: " + strings.Join(held, ", ")}
+		return &retention.RefusedError{Reason: fmt.Sprintf("some days are held, so nothing more is erased: %s; "+
+			"leave them out with --from, --to and --service, or release the hold", strings.Join(held, ", "))}
 	}
 	return err
 }
 
 // pass makes and deletes what is due in the days that were found.
 func (r *run) pass(ctx context.Context) error {
-	lines, err := r.tail(ctx, false)
-	r.out.Lines += lines
 	for _, d := range r.out.Days {
-		if err == nil {
-			err = erasure.Mark(ctx, r.blobs, d.Service, d.Day, r.now)
-		}
-		if err == nil {
-			err = r.free(ctx, d) // behind the mark, for which a hold looks
-		}
-		if err != nil {
+		r.marked = time.Time{}
+		if err := r.claim(ctx, d.Service, d.Day); err != nil {
 			return err
 		}
-		var l *catalog.Listing
-		if l, err = catalog.ListDay(ctx, r.blobs, d.Service, d.Day); err == nil {
+		l, err := catalog.ListDay(ctx, r.blobs, d.Service, d.Day)
+		if err == nil {
 			err = r.day(ctx, l)
 		}
-		if errors.Is(err, storage.ErrNotExist) {
-			err = nil // the next pass lists it again
+		if err != nil && !errors.Is(err, storage.ErrNotExist) { // else the next pass lists it again
+			return err
 		}
 	}
+	lines, err := r.tail(ctx, false)
+	r.out.Lines += lines
 	return err
 }
 
@@ -192,6 +201,9 @@ func (r *run) delete(ctx context.Context, by *catalog.Entry, dead []*catalog.Ent
 		r.problem(by.Key, fmt.Errorf("so nothing was deleted that it replaces: %w", errors.Join(append(found, err)...)))
 		return nil
 	}
+	if err := r.claim(ctx, by.Name.Service, by.Day()); err != nil {
+		return err
+	}
 	stay := storage.KeyErrors(r.blobs.Delete(ctx, due...))
 	for _, e := range stay {
 		r.problem(e.Key, e.Err)
@@ -207,7 +219,11 @@ func (r *run) replace(ctx context.Context, l *catalog.Listing, e *catalog.Entry)
 	for i := range l.Blobs {
 		w.Listed = append(w.Listed, &l.Blobs[i])
 	}
-	body, err := catalog.Read(ctx, r.blobs, e.Key, 0, e.Size)
+	err := r.claim(ctx, l.Service, l.Day)
+	var body []byte
+	if err == nil {
+		body, err = catalog.Read(ctx, r.blobs, e.Key, 0, e.Size)
+	}
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -252,19 +253,8 @@ func (w *world) verify(when string) {
 // grep looks for Jane in all objects and rows, decompressed.
 func (w *world) grep(when string) {
 	w.t.Helper()
-	z, err := zstd.NewReader(nil)
-	w.must(err)
-	defer z.Close()
-	for _, o := range storagetest.Objects(w.t, w.store, "") {
-		body := storagetest.Body(w.t, w.store, o.Key)
-		if strings.HasSuffix(o.Key, ".log") {
-			lines, err := z.DecodeAll(body, nil)
-			w.must(err)
-			body = append(body, lines...)
-		}
-		if bytes.Contains(body, []byte("jane")) {
-			w.t.Errorf("%s: %s has an erased record", when, o.Key)
-		}
+	for line := range w.janes("") {
+		w.t.Errorf("%s: an object has an erased record: %s", when, line)
 	}
 	n, err := tailindex.Erase(context.Background(), w.tables, tailindex.Options{Prefix: w.tail},
 		[]string{"web", "orders", record.RejectedService}, true,
@@ -272,6 +262,29 @@ func (w *world) grep(when string) {
 	if n > 0 || err != nil {
 		w.t.Errorf("%s: the tail has %d erased records, %v", when, n, err)
 	}
+}
+
+// janes are the lines with Jane in all objects with a prefix, decompressed.
+func (w *world) janes(prefix string) map[string]bool {
+	w.t.Helper()
+	z, err := zstd.NewReader(nil)
+	w.must(err)
+	defer z.Close()
+	found := map[string]bool{}
+	for _, o := range storagetest.Objects(w.t, w.store, prefix) {
+		body := storagetest.Body(w.t, w.store, o.Key)
+		if strings.HasSuffix(o.Key, ".log") {
+			lines, err := z.DecodeAll(body, nil)
+			w.must(err)
+			body = slices.Concat(body, []byte("\n"), lines)
+		}
+		for line := range bytes.Lines(body) {
+			if bytes.Contains(line, []byte("jane")) {
+				found[string(line)] = true
+			}
+		}
+	}
+	return found
 }
 
 // keys are those of the blobs of a service.

@@ -131,7 +131,7 @@ var allowed = map[string][]string{
 	"internal/config":            {"record/forms", "record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when", "internal/yamltext"},
 	"retention/closing":          {"record", "blobfmt", "storage", "catalog/closed", "catalog/horizon", "catalog", "internal/progress"},
 	"retention/compact": {
-		"catalog/erasure", "storage/fanout", "record", "blobfmt", "storage", "catalog/closed",
+		"catalog/erasure", "catalog/hold", "storage/fanout", "record", "blobfmt", "storage", "catalog/closed",
 		"catalog/horizon", "catalog", "retention/closing", "internal/progress", "internal/units",
 	},
 	"retention/erase": {
@@ -139,7 +139,7 @@ var allowed = map[string][]string{
 		"tailindex", "internal/lease", "internal/progress", "internal/units", "internal/where",
 		"retention", "retention/closing", "retention/compact",
 	},
-	"retention": {"catalog/hold", "storage/fanout", "record", "storage", "retention/closing", "catalog/closed", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
+	"retention": {"catalog/erasure", "catalog/hold", "storage/fanout", "record", "storage", "retention/closing", "catalog/closed", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
 	// It joins the records in blobs with unflushed ones.
 	"reading/unflushed": {"storage/fanout", "record", "storage", "reading/blobs", "tailindex", "reading/unflushed/live", "internal/lease", "internal/storeid", "catalog/horizon", "internal/budget", "internal/units", "internal/trust"},
 	"retention/copying": {
