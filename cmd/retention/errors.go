@@ -15,6 +15,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/storeid"
 	"blobtail/internal/units"
+	"blobtail/record"
 	"blobtail/retention"
 	"blobtail/storage"
 	"blobtail/storage/fsys"
@@ -117,6 +118,22 @@ func (a *app) exitCode(err error) int {
 		}
 		return 0, ""
 	})
+}
+
+// fold makes single names and globs of those of --service, in lower case as ingesters have names.
+func fold(globs *[]string) error {
+	if *globs != nil {
+		*globs = strings.Split(strings.ToLower(strings.Join(*globs, ",")), ",")
+	}
+	for _, glob := range *globs {
+		switch {
+		case !record.ValidPattern(glob) || strings.ContainsFunc(glob, func(r rune) bool { return r <= ' ' || r > '~' }):
+			return cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
+		case !strings.ContainsAny(glob, `*?[\`) && !record.ValidStored(glob):
+			return cli.Usagef("--service %s: no service has such a name; ingesters make %s of it", glob, record.FoldService(glob))
+		}
+	}
+	return nil
 }
 
 // verdict reports the problems of a run and returns the exit code. did says that the run

@@ -10,21 +10,18 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/units"
-	"blobtail/record"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 )
 
 type compactCmd struct {
-	Service []string `help:"Name or glob of services; all if none." placeholder:"GLOB"`
+	Service []string `sep:"none" help:"Name or glob of services; all if none." placeholder:"GLOB"`
 	Grace   string   `help:"How long a replaced blob stays for those who read it (retention.grace of the configuration, 1h)." placeholder:"D"`
 }
 
 func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
-	for _, glob := range c.Service {
-		if !record.ValidPattern(glob) {
-			return 0, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
-		}
+	if err := fold(&c.Service); err != nil {
+		return 0, err
 	}
 	o, err := a.open(ctx, nil, c.Grace, false)
 	if err != nil {
@@ -61,7 +58,8 @@ func compacted(r *compact.Result) string {
 		text += fmt.Sprintf("; deleted %s that had been replaced before, with %s", units.Count(r.Deleted, "blob"), units.Count(r.Freed, "byte"))
 	}
 	if r.Waiting > 0 {
-		text += fmt.Sprintf("; %s %s for the end of the grace, or of a hold", units.Count(r.Waiting, "replaced blob"), units.Word(r.Waiting, "waits", "wait"))
+		wait := units.Word(r.Waiting, "waits", "wait")
+		text += fmt.Sprintf("; %s %s for the end of the grace, or of a hold", units.Count(r.Waiting, "replaced blob"), wait)
 	}
 	if r.Held > 0 {
 		text += fmt.Sprintf("; %s: %s", units.Count(r.Held, "replaced blob"), storage.ErrHeld)

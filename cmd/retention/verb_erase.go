@@ -12,7 +12,6 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/units"
 	"blobtail/internal/where"
-	"blobtail/record"
 	"blobtail/retention"
 	"blobtail/retention/erase"
 	"blobtail/tailindex"
@@ -20,7 +19,7 @@ import (
 
 type eraseCmd struct {
 	Where   string   `help:"Expression that the records match, as of logquery." required:"" placeholder:"EXPR"`
-	Service []string `help:"Name or glob of services; all if none. It searches rejected lines meant for them too." placeholder:"GLOB"`
+	Service []string `sep:"none" help:"Name or glob of services; all if none. Rejected lines meant for them go too." placeholder:"GLOB"`
 	From    string   `help:"The first day (UTC), such as 2026-11-20." placeholder:"D"`
 	To      string   `help:"The last day (UTC)." placeholder:"D"`
 	Confirm string   `help:"Hash that the command prints without it." placeholder:"HASH"`
@@ -28,7 +27,7 @@ type eraseCmd struct {
 }
 
 func (c *eraseCmd) run(ctx context.Context, a *app) (int, error) {
-	e := erase.Options{Services: c.Service, Confirm: c.Confirm, Progress: &a.progress, Log: a.log}
+	e := erase.Options{Confirm: c.Confirm, Progress: &a.progress, Log: a.log}
 	var err error
 	if e.Where, err = where.Parse(nil, c.Where, false); err == nil && e.Where.AsksTime() {
 		err = errors.New("now() is another time in each pass")
@@ -36,11 +35,14 @@ func (c *eraseCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, cli.Usagef("--where: %w", err)
 	}
-	for _, glob := range c.Service {
-		if !record.ValidPattern(glob) {
-			return 0, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
-		}
+	if both := e.Where.Fields(); both != "" {
+		const why = `both are fields, and are equal if a record lacks both; a text needs quotes: 'user == "jane"'`
+		return 0, cli.Usagef("--where: %s: %s", both, why)
 	}
+	if err := fold(&c.Service); err != nil {
+		return 0, err
+	}
+	e.Services = c.Service
 	day := func(flag string, text *string, more horizon.Day) (t time.Time) {
 		if *text != "" && err == nil {
 			var d horizon.Day
@@ -54,6 +56,9 @@ func (c *eraseCmd) run(ctx context.Context, a *app) (int, error) {
 	e.Range.From, e.Range.To = day("--from", &c.From, 0), day("--to", &c.To, 1)
 	if err != nil {
 		return 0, err
+	}
+	if c.From != "" && c.To != "" && !e.Range.From.Before(e.Range.To) {
+		return 0, cli.Usagef("--from %s is behind --to %s", c.From, c.To)
 	}
 	o, err := a.open(ctx, nil, c.Grace, false)
 	if err != nil {
@@ -72,18 +77,33 @@ func (c *eraseCmd) run(ctx context.Context, a *app) (int, error) {
 		if r.Rows > 0 {
 			a.Complain("%s of tables of the newest records too", units.Count(r.Rows, "line"))
 		}
+		a.Complain("searched %s", searched(r))
 		a.Problems(r.Problems)
 		return a.unconfirmed(confirm), nil
 	}
-	if err != nil {
-		return 0, err
-	}
-	if r.Made+r.Deleted == 0 && r.Lines == 0 && len(r.Problems) == 0 {
-		_, err := fmt.Fprintln(os.Stdout, "nothing left")
+	return a.erased(r, e.Where, err)
+}
+
+// searched tells what a run has searched.
+func searched(r *erase.Result) string {
+	return fmt.Sprintf("%s in %s of %s", units.Count(r.Stored, "record"), units.Count(r.Blobs, "blob"), units.Count(r.Services, "service"))
+}
+
+// erased tells what a run has done, also one that failed.
+func (a *app) erased(r *erase.Result, by *where.Expr, err error) (int, error) {
+	did := r.Made+r.Deleted > 0 || r.Lines > 0
+	switch {
+	case did:
+		_, perr := fmt.Printf("erased %s from %s and %s of tables; deleted %s that had been replaced\n", units.Count(r.Records, "record"),
+			units.Count(r.Made, "blob"), units.Count(r.Lines, "line"), units.Count(r.Deleted, "blob"))
+		a.Complain("copies may be elsewhere: docs/ERASE.md says where to look")
+		err = errors.Join(err, perr)
+	case err == nil && len(r.Problems) == 0:
+		for _, note := range by.Notes(nil) {
+			a.Complain("--where: %s", note)
+		}
+		_, err := fmt.Printf("nothing left: searched %s\n", searched(r))
 		return cli.Nothing, err
 	}
-	_, err = fmt.Printf("erased %s from %s and %s of tables; deleted %s that had been replaced\n", units.Count(r.Records, "record"),
-		units.Count(r.Made, "blob"), units.Count(r.Lines, "line"), units.Count(r.Deleted, "blob"))
-	a.Complain("copies may be elsewhere: docs/ERASE.md says where to look")
 	return a.verdict(r.Problems, true), err
 }

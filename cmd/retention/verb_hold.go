@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"blobtail/catalog"
 	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/cli"
@@ -18,22 +20,21 @@ import (
 
 type holdCmd struct {
 	Name    string   `arg:"" help:"Name of the hold, such as case-42."`
-	Service []string `help:"Name or glob of services, also of those to come; _* are the system's own." required:"" placeholder:"GLOB"`
+	Service []string `sep:"none" help:"Name or glob of services, also to come; _* are the system's own." required:"" placeholder:"GLOB"`
 	From    string   `help:"First day (UTC) that is held (the oldest that is not hidden)." placeholder:"D"`
 	To      string   `help:"Last day (UTC) that is held (all to come)." placeholder:"D"`
 	Reason  string   `help:"Why, for those who read retention holds." required:"" placeholder:"TEXT"`
 }
 
 func (c *holdCmd) run(ctx context.Context, a *app) (int, error) {
-	h := hold.Hold{Name: c.Name, Services: c.Service, From: hold.Oldest, To: hold.Newest, Reason: c.Reason}
+	h := hold.Hold{Name: c.Name, From: hold.Oldest, To: hold.Newest, Reason: c.Reason}
 	if !hold.ValidName(c.Name) {
 		return 0, cli.Usagef("%q: the name of a hold has lower-case letters, digits, dots, _ and -, at most 63, such as case-42", c.Name)
 	}
-	for _, glob := range c.Service {
-		if !record.ValidPattern(glob) || strings.ContainsFunc(glob, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return 0, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
-		}
+	if err := fold(&c.Service); err != nil {
+		return 0, err
 	}
+	h.Services = c.Service
 	if len(strings.Join(c.Service, ",")) > hold.MostServices {
 		return 0, cli.Usagef("--service: more than %d bytes; take globs, or another hold for some", hold.MostServices)
 	}
@@ -62,9 +63,22 @@ func (c *holdCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := retention.New(a.store.Blobs, a.store.Tables, o).Hold(ctx, h); err != nil {
 		return 0, err
 	}
+	was := h
+	if err := hold.Read(ctx, a.store.Blobs, &was); err != nil {
+		return 0, err
+	}
+	if was.Reason != h.Reason {
+		a.Complain("the hold was there before, and its reason stays: %s", cli.SafeLine(was.Reason))
+	}
+	stored, err := catalog.Services(ctx, a.store.Blobs)
+	for _, glob := range c.Service {
+		if err == nil && !slices.ContainsFunc(stored, func(name string) bool { return record.MatchService(glob, name) }) {
+			a.Complain("%s matches no service that is stored so far", glob)
+		}
+	}
 	a.Complain("in force: %s; retention release %s ends it", heldDays(&h), h.Name)
 	a.Complain("a hold keeps blobs from this job alone: lifecycle rules of the account and people with rights are not bound by it")
-	return cli.OK, nil
+	return cli.OK, err
 }
 
 // heldDays are the services and days of a hold.

@@ -97,6 +97,18 @@ func (e *Expr) String() string { return e.text + e.Made.ID }
 // AsksTime reports whether the expression may match a record now and not later: it calls now().
 func (e *Expr) AsksTime() bool { return e.needs.asksTime }
 
+// Fields is the first comparison of two fields that is true for a record without both; "": there is none.
+func (e *Expr) Fields() string {
+	for i := range e.uses {
+		u := &e.uses[i]
+		list := u.operator == "in" && u.left.field != "" && u.right.value == nil && strings.HasPrefix(u.right.text, "[")
+		if list || (u.operator == "==" || u.operator == "!=") && u.left.field != "" && u.right.field != "" {
+			return fmt.Sprintf("%s %s %s", u.left.text, u.operator, u.right.text)
+		}
+	}
+	return ""
+}
+
 // Match reports whether a canonical line matches.
 func (e *Expr) Match(line []byte) bool {
 	r := e.runs.Get().(*run)

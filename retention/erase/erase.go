@@ -31,6 +31,7 @@ import (
 	"blobtail/catalog/erasure"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/progress"
+	"blobtail/internal/spelling"
 	"blobtail/internal/units"
 	"blobtail/internal/where"
 	"blobtail/record"
@@ -62,9 +63,14 @@ type Options struct {
 
 // Result is the plan of a run and its work.
 type Result struct {
-	// Days are those with a match that were found last. A record that is in two blobs counts twice.
+	// Days are those with a match that were found last. They count each blob with one, and the records of
+	// those that are not replaced.
 	Days     []retention.Day
 	Rows     int64 // matching lines in tables, that were found last
+	Late     int64 // matching records and lines that came while the run worked, and were left
+	Services int   // that were searched last, with so many
+	Blobs    int   // and
+	Stored   int64 // records
 	Hash     string
 	Made     int // erased blobs
 	Records  int64
@@ -84,11 +90,14 @@ type run struct {
 	expr       [sha256.Size]byte
 	begun, now time.Time
 	marked     time.Time // the day in work, last
+	until      time.Time // what is stored later came in too late for the run; zero: this is not known yet
+	swept      bool      // the tables were, behind until
 	services   []string  // to be searched
 	enc        *blobfmt.Encoder
 	closer     *closing.Closer
 	out        *Result
 	matches    map[[2]string]int64 // in blobs, by key and version
+	replaced   map[blobfmt.BatchID]bool
 }
 
 // clocks is how far the clock of a store, which has whole seconds, and what an ingester knows of it differ.
@@ -99,7 +108,7 @@ const clocks = 5 * time.Second
 func Run(ctx context.Context, blobs storage.BlobStore, tables storage.TableStore, o Options) (*Result, error) {
 	o.Patience = max(0, cmp.Or(o.Patience, erasure.Patience))
 	r := &run{o: o, blobs: blobs, tables: tables, expr: sha256.Sum256([]byte(o.Where.String())),
-		out: &Result{}, matches: map[[2]string]int64{}}
+		out: &Result{}, matches: map[[2]string]int64{}, replaced: map[blobfmt.BatchID]bool{}}
 	err := r.plan(ctx)
 	if r.closer == nil || errors.As(err, new(*retention.ConfirmError)) {
 		return r.out, err
@@ -122,6 +131,9 @@ func Run(ctx context.Context, blobs storage.BlobStore, tables storage.TableStore
 			err := fmt.Errorf("not all of %s with a match were replaced and deleted", units.Count(d.Blobs, "blob"))
 			r.problem(d.Service+" of "+d.Day.String(), err)
 		}
+	}
+	if err == nil && r.out.Late > 0 {
+		r.problem("run this again", fmt.Errorf("%s or lines that match came in meanwhile", units.Count(r.out.Late, "record")))
 	}
 	if r.closer.Added() {
 		_, rerr := r.closer.Root(ctx, o.Key, 0)
@@ -169,7 +181,6 @@ func (r *run) problem(at string, err error) {
 	err = fmt.Errorf("%s: %w", at, err)
 	if !slices.ContainsFunc(r.out.Problems, func(p error) bool { return p.Error() == err.Error() }) {
 		r.out.Problems = append(r.out.Problems, err)
-		r.o.Log.Warn().Err(err).Msg("not erased as it should be")
 	}
 }
 
@@ -183,24 +194,46 @@ func (r *run) asked(service string) bool {
 // asked for, if it tells which.
 func (r *run) match(service string, line []byte) bool {
 	if service == record.RejectedService && !r.asked(service) {
-		if meant, ok := record.Lookup(line, "service.name"); ok && !r.asked(string(bytes.Trim(meant, `"`))) {
+		if meant, ok := record.Lookup(line, "service.name"); ok && !r.asked(record.FoldService(string(bytes.Trim(meant, `"`)))) {
 			return false
 		}
 	}
 	return r.o.Where.Match(bytes.TrimSuffix(line, []byte("\n")))
 }
 
-// search lists the services, and finds the days with blobs that match, and the lines of tables.
-func (r *run) search(ctx context.Context) (err error) {
-	if r.now, err = storage.Now(ctx, r.blobs, time.Now()); err != nil {
-		return err
-	}
+// choose lists the services to be searched. All that are asked for are there when a run begins.
+func (r *run) choose(ctx context.Context) error {
 	names, err := catalog.Services(ctx, r.blobs)
 	if err != nil {
 		return err
 	}
+	for _, glob := range r.o.Services {
+		if r.begun.IsZero() && !slices.ContainsFunc(names, func(name string) bool { return record.MatchService(glob, name) }) {
+			near := spelling.Near(glob, names)
+			if near != "" {
+				near = "; is it " + near + "?"
+			}
+			reason := fmt.Sprintf("no service is called %s%s logquery ls has those that there are", glob, cmp.Or(near, ";"))
+			return &retention.RefusedError{Reason: reason}
+		}
+	}
 	r.services = slices.DeleteFunc(names, func(name string) bool { return name != record.RejectedService && !r.asked(name) })
-	r.out.Days = nil
+	return nil
+}
+
+// search finds the days with blobs that match, and the lines of tables.
+func (r *run) search(ctx context.Context) (err error) {
+	if r.now, err = storage.Now(ctx, r.blobs, time.Now()); err != nil {
+		return err
+	}
+	if err = r.choose(ctx); err != nil {
+		return err
+	}
+	if !r.begun.IsZero() && r.until.IsZero() {
+		r.until = r.now.Add(clocks)
+	}
+	o := r.out
+	o.Days, o.Late, o.Services, o.Blobs, o.Stored = nil, 0, len(r.services), 0, 0
 	view := catalog.NewView(r.blobs, r.services, horizon.Checked{})
 	for _, service := range r.services {
 		for l, err := range view.Listings(ctx, service, r.o.Range) {
@@ -211,20 +244,34 @@ func (r *run) search(ctx context.Context) (err error) {
 			if err != nil {
 				return err
 			}
-			d := retention.Day{Service: service, Day: l.Day, Step: "erase", Blobs: len(matching)}
+			for i := range l.Blobs {
+				if o.Blobs++; !r.replaced[l.Blobs[i].Meta.Batch] {
+					o.Stored += l.Blobs[i].Meta.Records
+				}
+			}
+			d := retention.Day{Service: service, Day: l.Day, Step: "erase"}
 			for _, e := range matching {
-				d.Records += r.matches[idOf(e)]
-				d.Bytes += e.Size
+				n := r.matches[idOf(e)]
+				if r.replaced[e.Meta.Batch] {
+					n = 0
+				}
+				if !r.until.IsZero() && e.Created.After(r.until) {
+					o.Late += n
+					continue
+				}
+				d.Blobs, d.Records, d.Bytes = d.Blobs+1, d.Records+n, d.Bytes+e.Size
 			}
 			if d.Blobs > 0 {
-				r.out.Days = append(r.out.Days, d)
+				o.Days = append(o.Days, d)
 			}
 		}
 	}
 	if n, why := r.o.Where.Unjudged(); n > 0 {
 		r.problem("--where", fmt.Errorf("some records could not be judged: %w", why))
 	}
-	r.out.Rows, err = r.tail(ctx, true)
+	if o.Rows, err = r.tail(ctx, true); r.swept {
+		o.Late, o.Rows = o.Late+o.Rows, 0
+	}
 	return err
 }
 

@@ -147,6 +147,21 @@ func testNoGap(t *testing.T) {
 	}
 }
 
+// A plan counts records once that are in a blob and in what it was compacted into.
+func TestPlan(t *testing.T) { synctest.Test(t, testPlan) }
+
+func testPlan(t *testing.T) {
+	w := small(t)
+	r, err := erase.Run(t.Context(), w.store, w.tables, w.options(expr))
+	sum := int64(0)
+	for _, d := range r.Days {
+		sum += d.Records
+	}
+	if !errors.As(err, new(*retention.ConfirmError)) || sum != int64(w.gone) || r.Stored != sum+int64(len(w.stay)) {
+		t.Errorf("%d of %d records: %+v, %v", sum, w.gone, r, err)
+	}
+}
+
 // small makes a world with work for each step of a run.
 func small(t testing.TB) *world {
 	w := newWorld(t)
@@ -396,10 +411,35 @@ func testHolding(t *testing.T) {
 	w.blob("web", ago(1, 3), 30, 5)
 	row("bbbbbbbb", time.Now().Add(-time.Hour), time.Now().Add(-2*time.Hour))
 	r, err := w.erase(t.Context(), expr)
-	if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Error(), "ingester bbbbbbbb") {
+	if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Error(), "start it (or ingest forget)") {
 		t.Errorf("with an ingester that does not run: %v, %v", err, r.Problems)
 	}
 	time.Sleep(time.Hour)
+}
+
+// A run ends while records that match come in, and tells of them. Those from before it are erased.
+func TestComeIn(t *testing.T) { synctest.Test(t, testComeIn) }
+
+func testComeIn(t *testing.T) {
+	w := small(t)
+	old, begun := w.gone, time.Now()
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		for ctx.Err() == nil {
+			time.Sleep(time.Minute)
+			w.blob("web", ago(0, 0), 4, 2)
+			w.row(w.entries("web", time.Now().Add(-time.Minute), 4, 2))
+		}
+	}()
+	r, err := w.erase(t.Context(), expr)
+	stop()
+	w.must(err)
+	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Error(), "that match came in meanwhile") || r.Records < int64(old) {
+		t.Errorf("after %s: %+v, %v", time.Since(begun), r, r.Problems)
+	}
+	time.Sleep(2 * time.Minute)
+	w.erased()
+	w.grep("after another run")
 }
 
 // If nothing is found, and an ingester holds records, nobody knows that nothing is left.

@@ -28,7 +28,7 @@ import (
 // look returns the blobs of a listed day that have records to be erased, replaced ones too. Each blob
 // is read once.
 func (r *run) look(ctx context.Context, l *catalog.Listing) (matching []*catalog.Entry, err error) {
-	counts := make([]int64, len(l.Blobs))
+	counts, replaces := make([]int64, len(l.Blobs)), make([][]blobfmt.BatchID, len(l.Blobs))
 	for i, err := range fanout.All(len(l.Blobs), runtime.GOMAXPROCS(0), func(i int) (err error) {
 		e, known := &l.Blobs[i], false
 		if counts[i], known = r.matches[idOf(e)]; known || e.State != catalog.Sound {
@@ -36,7 +36,7 @@ func (r *run) look(ctx context.Context, l *catalog.Listing) (matching []*catalog
 		}
 		body, err := catalog.Read(ctx, r.blobs, e.Key, 0, e.Size)
 		if err == nil {
-			_, err = each(e.Key, body, func(line []byte, _ record.Key) error {
+			replaces[i], err = each(e.Key, body, func(line []byte, _ record.Key) error {
 				if r.match(l.Service, line) {
 					counts[i]++
 				}
@@ -49,6 +49,9 @@ func (r *run) look(ctx context.Context, l *catalog.Listing) (matching []*catalog
 		switch e := &l.Blobs[i]; {
 		case err == nil:
 			r.matches[idOf(e)] = counts[i]
+			for _, id := range replaces[i] {
+				r.replaced[id] = true
+			}
 		case errors.Is(err, storage.ErrNotExist): // it went since
 		case e.State != catalog.Sound, errors.As(err, new(*blobfmt.CorruptError)), errors.Is(err, storage.ErrDamaged):
 			r.problem(e.Key, fmt.Errorf("it was not searched to the end: %w", err))
@@ -132,6 +135,7 @@ func (r *run) pass(ctx context.Context) error {
 	}
 	lines, err := r.tail(ctx, false)
 	r.out.Lines += lines
+	r.swept = !r.until.IsZero()
 	return err
 }
 
@@ -314,7 +318,11 @@ func (r *run) holding(ctx context.Context, wait bool) (holding bool, err error) 
 		switch live := i.Live(r.now); {
 		case i.State != lease.Holding || !has && (i.At.After(r.begun) || live && !wait):
 		case !live || !wait:
-			r.problem(at, errors.New("it has records that are not stored: start it (or ingest forget), POST /flush, repeat this in 10 s"))
+			todo := "POST /flush to it, and repeat this in 10 s"
+			if !live {
+				todo = "start it (or ingest forget), and repeat this when it has stored them"
+			}
+			r.problem(at, errors.New("it has records that are not stored: "+todo))
 		default:
 			holding = true
 			r.o.Log.Info().Str("ingester", i.ID).Msg("waiting until it has stored what it holds; POST /flush makes that sooner")

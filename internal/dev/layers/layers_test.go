@@ -136,7 +136,7 @@ var allowed = map[string][]string{
 	},
 	"retention/erase": {
 		"storage/fanout", "record", "blobfmt", "storage", "catalog/erasure", "catalog/hold", "catalog/closed", "catalog/horizon", "catalog",
-		"tailindex", "internal/lease", "internal/progress", "internal/units", "internal/where",
+		"tailindex", "internal/lease", "internal/progress", "internal/spelling", "internal/units", "internal/where",
 		"retention", "retention/closing", "retention/compact",
 	},
 	"retention": {"catalog/erasure", "catalog/hold", "storage/fanout", "record", "storage", "retention/closing", "catalog/closed", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
