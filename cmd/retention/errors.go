@@ -41,6 +41,7 @@ func otherVerbs() map[string]string {
 	return map[string]string{
 		"verify": "logquery verify", "ls": "logquery ls", "list": "logquery ls", "bill": "logquery bill", "check-config": "ingest check-config",
 		"run": "retention apply", "start": "retention apply", "dry-run": "retention plan", "show": "retention plan", "expire": "retention apply",
+		"unhold": "retention release NAME", "forget": "retention erase --where EXPR", "backup": "retention copy --to STORE",
 		"delete": "retention drop SERVICE --day D", "rm": "retention drop SERVICE --day D", "remove": "retention drop SERVICE --day D", "version": "retention --version", "help": "retention --help",
 	}
 }
@@ -51,13 +52,21 @@ func otherFlags() map[string]map[string]string {
 		"--dry-run": {
 			"apply": "for that: retention plan", "plan": "plan deletes nothing: leave it out", "compact": "compact has no plan; no record goes by it",
 			"drop": "without --confirm drop prints its plan and deletes nothing: leave it out", "": "for that: retention plan",
+			"erase": "without --confirm erase prints its plan and changes nothing: leave it out",
+			"copy":  "copy has no plan; it changes nothing in the store that it copies: leave it out",
 		},
 		"--yes": {
 			"apply":   "a plan is confirmed by its hash: --confirm HASH, as retention plan prints it",
 			"drop":    "a plan is confirmed by its hash: --confirm HASH, as drop prints it without --confirm",
+			"erase":   "a plan is confirmed by its hash: --confirm HASH, as erase prints it without --confirm",
+			"copy":    "copy asks for no confirmation: leave it out",
 			"compact": "compact asks for no confirmation: leave it out", "": "a plan is confirmed by its hash: retention apply --confirm HASH, as retention plan prints it",
 		},
-		"--keep": {"": "ages stand in the configuration: --config FILE, with retention.default such as 30d"},
+		"--day":   {"erase": "for one day: --from D --to D", "hold": "for one day: --from D --to D"},
+		"--until": {"erase": "the last day is --to D", "hold": "the last day is --to D"},
+		"--from":  {"copy": "from a day on: --since D"},
+		"--grep":  {"erase": `for a text: --where 'has("text")'`},
+		"--keep":  {"": "ages stand in the configuration: --config FILE, with retention.default such as 30d"},
 	}
 }
 
@@ -87,6 +96,9 @@ func misread(app *kong.Application, err error) error {
 		return cli.Usagef("unexpected argument %s; a day is given with its flag: --day %s", word, cli.ShellWords(word))
 	}
 	first, _, _ := strings.Cut(word, ",")
+	if argument && verb != nil && slices.Contains([]string{"erase", "hold", "compact"}, verb.Name) {
+		return cli.Usagef("unexpected argument %s; a service is given with its flag: --service %s", first, cli.ShellWords(first))
+	}
 	if other := otherVerbs()[first]; argument && verb == nil && other != "" {
 		return cli.Usagef("there is no verb %s; for that: %s", first, other)
 	}

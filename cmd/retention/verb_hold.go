@@ -104,6 +104,9 @@ func (*holdsCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if len(all) == 0 {
+		a.Complain("there is no hold")
+	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	for i := range all {
 		h := &all[i]
