@@ -16,8 +16,15 @@ func TestMutants(t *testing.T) {
 	}.Catch(t, []testkit.Mutant{
 		{Name: "no mark", Seeds: 1, Edits: []testkit.Edit{{"retention/erase/pass.go",
 			`erasure.Mark(ctx, r.blobs, service, day, r.marked)`, `erasure.Mark(ctx, r.blobs, "x", 1, r.marked)`}}},
-		{Name: "no hold looked for behind the mark", Test: "TestMeetsHold", Seeds: 1, Edits: []testkit.Edit{{"retention/erase/pass.go",
-			`return r.free(ctx, retention.Day{Service: service, Day: day})`, `return ctx.Err()`}}},
+		{Name: "no hold looked for before a step", Test: "TestMeetsHold", Seeds: 1, Edits: []testkit.Edit{{"retention/erase/pass.go",
+			`	err := r.free(ctx, d)
+`, `	_, err := d, ctx.Err()
+`}, {"retention/erase/pass.go",
+			`err = r.free(ctx, d)
+`, `err = ctx.Err()
+`}}},
+		{Name: "no hold looked for before an erased blob", Test: "TestMeetsHold", Seeds: 1, Edits: []testkit.Edit{{
+			"retention/erase/pass.go", `err := r.claim(ctx, l.Service, l.Day)`, `err := ctx.Err()`}}},
 		{Name: "the hold looks for no mark", Test: "TestMeetsHold", Seeds: 1, Edits: []testkit.Edit{{"retention/hold.go",
 			`now.Add(-erasure.Fresh)`, `now.Add(erasure.Fresh)`}}},
 		{Name: "compaction deletes what is held", Test: "TestMeetsHold", Seeds: 1, Edits: []testkit.Edit{{"retention/compact/remove.go",

@@ -93,13 +93,15 @@ func each(key string, body []byte, visit func(line []byte, k record.Key) error) 
 // claim returns an error if a day is held. It is called directly before each step that changes something,
 // behind a mark that a hold takes for one of a run that works: so one of both sees the other.
 func (r *run) claim(ctx context.Context, service string, day horizon.Day) error {
-	if !erasure.Within(r.marked, erasure.Longest) {
+	d := retention.Day{Service: service, Day: day}
+	err := r.free(ctx, d)
+	if err == nil && !erasure.Within(r.marked, erasure.Longest) {
 		r.marked = time.Now()
-		if err := erasure.Mark(ctx, r.blobs, service, day, r.marked); err != nil {
-			return err
+		if err = erasure.Mark(ctx, r.blobs, service, day, r.marked); err == nil {
+			err = r.free(ctx, d)
 		}
 	}
-	return r.free(ctx, retention.Day{Service: service, Day: day})
+	return err
 }
 
 // free returns an error if one of some days is held.
