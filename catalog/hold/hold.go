@@ -2,8 +2,8 @@
 //
 // A hold is an object _hold/<name> with its services and days in the metadata, so that one LIST returns
 // all of them. [Create] makes one by the conditional create. It is in force once its maker has looked
-// for days that were hidden before it (package retention). Whoever hides or deletes a day calls [List]
-// directly before and asks [Holds.Of].
+// for days that were hidden before it or are being erased (package retention). Whoever hides, erases or
+// deletes a day calls [List] directly before and asks [Holds.Of].
 package hold
 
 import (

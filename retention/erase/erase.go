@@ -4,7 +4,8 @@
 //
 // A blob with a match is replaced by an erased one, which has its other records and names it in its
 // section. Each reader reads that section (docs/ERASE.md). The run ends when a pass that began
-// [erasure.Patience] after the last change has found nothing. It may be killed anywhere and repeated.
+// [erasure.Patience] after the last change has found nothing from before it. It may be killed anywhere
+// and repeated.
 //
 //   - No record comes back. A blob that comes behind the last listing has new records, or an id that an
 //     erased blob names: the run waits until no ingester holds a record from before. A blob of blobs
@@ -254,8 +255,7 @@ func (r *run) search(ctx context.Context) (err error) {
 				n := r.matches[idOf(e)]
 				if r.replaced[e.Meta.Batch] {
 					n = 0
-				}
-				if !r.until.IsZero() && e.Created.After(r.until) {
+				} else if !r.until.IsZero() && e.Created.After(r.until) {
 					o.Late += n
 					continue
 				}
