@@ -9,9 +9,8 @@
 // parts that they name are listed later. A day is listed just before it is copied, in the copy and then
 // in the original: what another copier has brought is seen in the original too.
 //
-// An object goes if the original says why it went there: its day has expired or was dropped, has a
-// mark of an erasure, or a part says that the blob was replaced. Another one was lost: the copy keeps
-// it, and the run names it.
+// An object goes if the original has not got it any more for a reason: its day has expired or was dropped,
+// or another blob of the copy replaces it. Another one was lost: the copy keeps it, and the run names it.
 package copying
 
 import (
@@ -45,8 +44,6 @@ const (
 	// mostBytes of objects are in memory at once; each counts for leastBytes at least.
 	mostBytes, leastBytes = 256 << 20, 4 << 20
 	attempts              = 10 // how often a day is listed because it changes while it is copied
-
-	erasures = "_erase/" // begins the marks of erasures: _erase/web/20261120
 )
 
 // Options say what to copy. Tables and Now must be set.
@@ -125,7 +122,7 @@ func (c *copier) run(ctx context.Context) error {
 	if err := c.identify(ctx, false); err != nil { // a disk is away, or the copy was promoted
 		return err
 	}
-	for _, prefix := range []string{"_horizon/", "_dropped/", "_hold/", erasures, "_policy/", "_clock/", "_imported/"} {
+	for _, prefix := range []string{"_horizon/", "_dropped/", "_hold/", "_erase/", "_policy/", "_clock/", "_imported/"} {
 		marks, err := c.compare(ctx, prefix)
 		if err == nil {
 			_, err = c.bring(ctx, marks.lacks)

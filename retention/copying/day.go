@@ -233,6 +233,9 @@ func (c *copier) forget(ctx context.Context) error {
 		expired, err := horizon.Read(ctx, c.to, at.service) // the mark of a day came before its first blob went
 		if err == nil && !expired.Hides(at.service, at.day) {
 			objects, err = c.explained(ctx, at, objects)
+			if errors.Is(err, storage.ErrNotExist) { // another copier deletes at this moment: the next run sees what is left
+				continue
+			}
 		}
 		if err == nil && len(objects) > 0 {
 			c.remove(ctx, objects)
@@ -245,31 +248,41 @@ func (c *copier) forget(ctx context.Context) error {
 	return nil
 }
 
-// explained are those of the objects of a day of which the original says why they went. It may have
-// others under their names by now, so their batches count.
+// explained are those of the objects of a day that went for a reason: a blob of the copy replaces them, or
+// they were undone: another one replaces a part of what they were made of, and all of it is in both stores.
 func (c *copier) explained(ctx context.Context, at daily, objects []storage.Blob) (goes []storage.Blob, err error) {
-	for _, err := range c.from.List(ctx, erasures+at.service+"/"+at.day.Start().Format("20060102")+".", "") {
-		return objects, err
+	l, err := catalog.ListDay(ctx, c.to, at.service, at.day)
+	if err != nil {
+		return nil, err
 	}
-	replaced := map[[2]string]bool{} // by the last part that names its key and its batch
-	for b, err := range c.from.List(ctx, closed.PartPrefix(at.service, at.day), "") {
-		if err != nil {
-			return nil, err
+	replaced, there := map[blobfmt.BatchID]bool{}, map[blobfmt.BatchID]bool{}
+	by := map[blobfmt.BatchID][]blobfmt.BatchID{} // of both stores
+	for i := range l.Blobs {
+		e, ids := &l.Blobs[i], []blobfmt.BatchID(nil)
+		if e.Meta.Compacted > 0 {
+			if ids, err = c.replaces(ctx, e.Key, e.Size); err != nil {
+				return nil, err
+			}
 		}
-		part, err := catalog.ReadPart(ctx, c.from, b.Key)
-		if err != nil {
-			c.problem(err, false)
-			continue
-		}
-		for _, b := range part.Blobs {
-			replaced[[2]string{b.Key, b.Batch.String()}] = false
-		}
-		for _, b := range part.Replaced {
-			replaced[[2]string{b.Key, b.Batch.String()}] = true
+		both := !slices.ContainsFunc(objects, func(b storage.Blob) bool { return b.Key == e.Key })
+		there[e.Meta.Batch] = there[e.Meta.Batch] || both
+		for _, id := range ids {
+			if replaced[id] = true; both {
+				there[id], by[id] = true, append(by[id], e.Meta.Batch)
+			}
 		}
 	}
 	for _, b := range objects {
-		if replaced[[2]string{b.Key, b.Metadata["batch"]}] {
+		of, err := c.replaces(ctx, b.Key, b.Size)
+		if err != nil {
+			return nil, err
+		}
+		meta, _ := blobfmt.ParseMeta(b.Metadata)
+		lacks := slices.ContainsFunc(of, func(id blobfmt.BatchID) bool { return !there[id] })
+		undone := !lacks && slices.ContainsFunc(of, func(id blobfmt.BatchID) bool {
+			return slices.ContainsFunc(by[id], func(other blobfmt.BatchID) bool { return !slices.Contains(of, other) })
+		})
+		if replaced[meta.Batch] || undone {
 			goes = append(goes, b)
 			continue
 		}
@@ -277,4 +290,16 @@ func (c *copier) explained(ctx context.Context, at daily, objects []storage.Blob
 			"was it removed by hand? The copy keeps it", b.Key), false)
 	}
 	return goes, nil
+}
+
+// replaces are the batches that a blob of the copy replaces; of one that is not sound there are none.
+func (c *copier) replaces(ctx context.Context, key string, size int64) ([]blobfmt.BatchID, error) {
+	x, err := blobfmt.ReadIndex(key, size, func(off, n int64) ([]byte, error) { return catalog.Read(ctx, c.to, key, off, n) })
+	if errors.As(err, new(*blobfmt.CorruptError)) || errors.Is(err, storage.ErrDamaged) || errors.Is(err, blobfmt.ErrNewer) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what %s replaces in the copy cannot be told: %w", key, err)
+	}
+	return x.Replaces, nil
 }

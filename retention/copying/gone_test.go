@@ -3,13 +3,14 @@ package copying_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"blobtail/catalog/horizon"
 	"blobtail/internal/storeid"
 	"blobtail/retention/copying"
 	"blobtail/storage"
@@ -57,31 +58,28 @@ func (s *swept) Sweep(_ context.Context, dir string) error {
 	return nil
 }
 
-// What an erasure has replaced and deleted goes in the copy at the next run: the mark of the day says
-// why, and the blob that is left is there first.
+// What an erasure has replaced and deleted goes in the copy at the next run, and what is left comes
+// first. What is lost on the same day stays, and is named, however many erasures there are.
 func TestErased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := settled(t)
 		defer h.Stop()
 		to := mem.New(mem.Options{})
 		day := time.Now().UTC().Add(-50 * time.Hour).Truncate(24 * time.Hour)
-		send(t, h, day, "web", "orders")
-		h.Flush()
+		for i := range 3 {
+			at := day.Add(time.Duration(i) * time.Minute)
+			send(t, h, at, "web", "orders")
+			send(t, h, at.Add(time.Second), "web")
+			h.Flush()
+		}
+		closes(t, h.Store, h.Now())
 		copied(t, h.Store, to, options(h))
-		old := storagetest.Objects(t, h.Store, "web/")[0]
-		storagetest.Put(t, h.Store, "_erase/web/"+day.Format("20060102")+".0123456789abcdef", nil)
-		left := strings.Replace(old.Key, "000001", "990001", 1)
-		storagetest.Put(t, h.Store, left, []byte("left"), storage.Attrs{Metadata: map[string]string{"format": "2"}})
-		if err := h.Store.Delete(t.Context(), old); err != nil {
-			t.Fatal(err)
-		}
-		o := options(h)
-		o.Since = horizon.DayOf(day) + 1 // a run that does not look at the day leaves it
-		if r := copied(t, h.Store, to, o); r.Deleted != 0 {
-			t.Errorf("%+v", r)
-		}
+		old := storagetest.KeysOf(t, h.Store, "web/")
+		text := fmt.Sprintf("line of web at %s", day)
+		erases(t, h, text, -1)
+		left := slices.DeleteFunc(storagetest.KeysOf(t, h.Store, "web/"), func(key string) bool { return slices.Contains(old, key) })
 		full := storagetest.Faulty(to, func(op storagetest.Op, key string) storagetest.Fault {
-			if op == storagetest.Create && key == left {
+			if op == storagetest.Create && key == left[0] {
 				return storagetest.Fault{Before: storagetest.ErrFault}
 			}
 			return storagetest.Fault{}
@@ -91,12 +89,29 @@ func TestErased(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		directory := &swept{BlobStore: to}
-		if r := copied(t, h.Store, directory, options(h)); r.Deleted != 1 || r.Copied != 1 {
+		if r := copied(t, h.Store, directory, options(h)); r.Deleted != 1 {
 			t.Errorf("%+v", r)
 		}
 		if want := "web/" + day.Format("2006/01/02/"); !slices.Contains(directory.dirs, want) {
 			t.Errorf("swept are %q, want %s", directory.dirs, want)
 		}
 		equal(t, h.Store, to)
+		without(t, to, map[string]bool{text: true})
+
+		whole := content(t, to)
+		lost := old[1] // of the same hour
+		for _, key := range []string{lost, left[0]} {
+			if err := h.Store.Delete(t.Context(), storage.Blob{Key: key}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err = copying.Run(t.Context(), h.Store, to, options(h))
+		said := fmt.Sprint(r.Problems)
+		if err != nil || r.Deleted != 0 || len(r.Problems) != 2 || !strings.Contains(said, lost) || !strings.Contains(said, left[0]) {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if !maps.Equal(content(t, to), whole) {
+			t.Error("the copy has changed")
+		}
 	})
 }
