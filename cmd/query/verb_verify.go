@@ -7,9 +7,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/storeid"
 	"blobtail/internal/units"
 	"blobtail/reading"
 	"blobtail/reading/blobs"
@@ -59,6 +61,14 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	v, err := verify(ctx, reading.Ask{Services: services, Range: rng}, o, func(f reading.Finding) { a.found(ctx, form, f) })
 	if err != nil {
 		return 0, err
+	}
+	_, err = storeid.Read(ctx, a.store.Blobs)
+	if is, ok := errors.AsType[*storeid.CopyError](err); ok {
+		a.Note("this store is a copy of the store %s, %s", is.Source, is.Whole())
+		if err := is.Lacks(rng.From, math.MinInt64); err != nil {
+			a.found(ctx, form, reading.Finding{Err: err})
+			v.Bad++
+		}
 	}
 	return c.verdict(a, form, &v, o.PublicKey), nil
 }

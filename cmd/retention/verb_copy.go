@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,7 +81,7 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	text := fmt.Sprintf("copied %s with %s, deleted %s; looked at %s", units.Count(r.Copied, "object"), units.Count(r.Bytes, "byte"),
 		units.Count(r.Deleted, "object"), units.Count(r.Services, "service"))
 	if !r.Whole.Through.IsZero() {
-		text += "; whole before " + r.Whole.Through.UTC().Format(time.RFC3339)
+		text += "; " + (&storeid.CopyError{Services: c.Services, Extent: r.Whole}).Whole()
 	}
 	_, err = fmt.Fprintln(os.Stdout, text)
 	return a.verdict(r.Problems, true), err
@@ -95,24 +96,29 @@ func resolved(dir string) string {
 	return filepath.Join(resolved(filepath.Dir(dir)), filepath.Base(dir))
 }
 
-type promoteCmd struct{}
+type promoteCmd struct {
+	Anyway bool `help:"Promote a copy that lacks what was before its --since, services, or blobs."`
+}
 
-func (*promoteCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *promoteCmd) run(ctx context.Context, a *app) (int, error) {
 	_, err := a.open(ctx, nil, "", false)
 	is, copied := errors.AsType[*storeid.CopyError](err)
 	if err == nil {
 		err = cli.Usagef("%s is no copy, or was promoted before", a.config.Store)
 	}
 	if copied {
+		lacks := is.Lacks(math.MinInt64, math.MinInt64)
+		if lacks == nil && is.Services != nil {
+			lacks = errors.New("this store is a copy " + is.Whole() + " alone")
+		}
+		if lacks != nil && !c.Anyway {
+			return 0, cli.Usagef("%w; to promote it as it is, for good: --anyway", lacks)
+		}
 		err = storeid.Promote(ctx, a.store.Blobs)
 	}
 	if err != nil {
 		return 0, err
 	}
-	whole := "whole before " + is.Through.UTC().Format(time.RFC3339)
-	if is.Through.IsZero() {
-		whole = "not whole: it may lack blobs"
-	}
-	_, err = fmt.Fprintf(os.Stdout, "promoted; it was a copy of the store %s, %s\n", is.Source, whole)
+	_, err = fmt.Fprintf(os.Stdout, "promoted; it was a copy of the store %s, %s\n", is.Source, is.Whole())
 	return cli.OK, err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"blobtail/storage"
@@ -40,6 +41,21 @@ type CopyError struct {
 func (e *CopyError) Error() string {
 	return "this store is a copy of the store " + e.Source +
 		", and only retention copy may write to it; retention promote makes it a store of its own"
+}
+
+// Whole says what a copy has.
+func (e *CopyError) Whole() string {
+	text := "whole before " + e.Through.UTC().Format(time.RFC3339)
+	switch {
+	case e.Through.IsZero():
+		text = "not whole: it may lack blobs"
+	case !e.From.IsZero():
+		text = "whole from " + e.From.UTC().Format(time.RFC3339) + " to " + e.Through.UTC().Format(time.RFC3339)
+	}
+	if e.Services != nil {
+		text += " in the services " + strings.Join(e.Services, " ")
+	}
+	return text
 }
 
 // Lacks says why a read from a time to another, in ns since 1970, may lack records; nil: it has all.

@@ -173,7 +173,7 @@ func (c *copier) extent(ctx context.Context) (e storeid.Extent, err error) {
 	var rows []lease.Ingester
 	if c.original != nil {
 		e.From, ends, err = c.original.From, append(ends, c.original.Through), c.original.Lacks(math.MaxInt64, math.MinInt64)
-	} else if rows, err = lease.List(ctx, c.o.Tables, c.o.Name); err == nil && len(rows) == 0 {
+	} else if rows, err = lease.List(ctx, c.o.Tables, c.o.Name); len(rows) == 0 && (err == nil || errors.Is(err, storage.ErrNotExist)) {
 		err = errors.New("no ingester has a row in the table of the original")
 	}
 	for _, i := range rows {
