@@ -282,7 +282,8 @@ func (k *roster) doubts(h *heard, report *Report) {
 		}
 	case errors.Is(k.err, storage.ErrNotExist):
 		if k.store != "" {
-			report.problem(errors.New("the table of ingesters is gone, so nobody knows who holds records that are in no blob"))
+			report.problem(errors.New("the table of ingesters is gone, so nobody knows who holds records that are in no blob; " +
+				"if this is a promoted copy, start an ingester"))
 		}
 	case errors.Is(k.err, storage.ErrUnauthorized):
 		if h.any && h.rowsAge != 0 {
