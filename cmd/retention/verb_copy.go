@@ -45,6 +45,9 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 		if err != nil {
 			return 0, cli.Usagef("--since: %w", err)
 		}
+		if tomorrow := horizon.DayOf(time.Now()) + 1; o.Since > tomorrow {
+			return 0, cli.Usagef("--since %s: %s is to come; want a day up to today, or a span such as 2d", c.Since, o.Since)
+		}
 	}
 	if c.To.Logs() || a.config.Store.Logs() {
 		return 0, cli.Usagef("Azure's own logs are no store of ours: they cannot be copied, and nothing can be copied to them")

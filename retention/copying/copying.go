@@ -22,6 +22,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 
 	"blobtail/catalog"
 	"blobtail/catalog/closed"
+	"blobtail/catalog/erasure"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/lease"
 	"blobtail/internal/progress"
@@ -53,7 +55,8 @@ type Options struct {
 	Name   string
 	// Services are names and globs, those of the first run; nil: all.
 	Services []string
-	// Since is the first day to look at; 0: all. Runs without it find what came late.
+	// Since is the first day to look at, tomorrow at most; 0: all. Of earlier ones a run takes those that the
+	// copy has and that a new root names or an erasure has marked since. Runs without it find what came late.
 	Since     horizon.Day
 	Bandwidth int64             // bytes a second at most; 0: any number
 	Progress  *progress.Counter // of objects; nil: they are not counted
@@ -83,6 +86,9 @@ type copier struct {
 	did     Result
 	gone    map[daily][]storage.Blob // what the original does not have any more
 	partial bool                     // an object is not in the copy
+
+	// early are days before the first one that have changed since the last run.
+	early closed.Parts
 }
 
 // daily are the objects of a service and a day.
@@ -95,7 +101,7 @@ type daily struct {
 // an empty store a copy.
 func Run(ctx context.Context, from, to storage.BlobStore, o Options) (Result, error) {
 	c := &copier{from: from, to: to, o: o, room: semaphore.NewWeighted(mostBytes), turn: semaphore.NewWeighted(1),
-		seed: maphash.MakeSeed(), gone: map[daily][]storage.Blob{}}
+		seed: maphash.MakeSeed(), gone: map[daily][]storage.Blob{}, early: closed.Parts{}}
 	err := c.run(ctx)
 	return c.did, err
 }
@@ -107,6 +113,9 @@ func (c *copier) run(ctx context.Context) error {
 	began := c.o.Now()
 	whole, unknown := c.extent(ctx)
 	roots, err := c.compare(ctx, closed.RootPrefix)
+	if err == nil && c.o.Since != 0 && !c.was.Through.IsZero() {
+		err = c.changed(ctx, roots.lacks)
+	}
 	services, serr := c.services(ctx)
 	if err = cmp.Or(err, serr); err != nil {
 		return err
@@ -211,12 +220,40 @@ func (c *copier) services(ctx context.Context) ([]string, error) {
 	return slices.Compact(all), cmp.Or(err, herr)
 }
 
+// changed finds the days before the first one that new roots name, or that were marked since. A root that
+// cannot be read does not come either.
+func (c *copier) changed(ctx context.Context, roots []storage.Blob) error {
+	for i := range roots {
+		body, _ := catalog.Read(ctx, c.from, roots[i].Key, 0, -1)
+		if root, err := closed.ParseRoot(roots[i].Key, body); err == nil {
+			c.early.Add(root.Days)
+		}
+	}
+	marked, err := erasure.Marked(ctx, c.from, c.o.Since.Start())
+	for dir := range marked {
+		service, day, _ := strings.Cut(dir, "/")
+		if at, err := time.Parse("2006/01/02", day); err == nil {
+			c.early.Set(horizon.DayOf(at), service, closed.Hash{})
+		}
+	}
+	return err
+}
+
 // service copies the days of a service that may have different objects in the two stores.
 func (c *copier) service(ctx context.Context, name string) error {
 	sums := map[horizon.Day]uint64{} // of the objects of a day; those that are in both stores add nothing
 	both := []storage.BlobStore{c.to, c.from}
 	for day := c.o.Since; day != 0 && day <= horizon.DayOf(c.o.Now())+1; day++ { // no record is from later
-		sums[day], both = 1, nil
+		sums[day] = 1
+	}
+	if c.o.Since != 0 {
+		both = nil
+	}
+	for text, services := range c.early {
+		day, err := horizon.ParseDay(text)
+		if _, ok := services[closed.Alias(name)]; ok && err == nil && !day.Start().Before(c.was.From) {
+			sums[day] = 1
+		}
 	}
 	for _, store := range both { // but with a first day
 		for b, err := range store.List(ctx, name+"/", "") {

@@ -441,7 +441,7 @@ func TestListings(t *testing.T) {
 		for _, c := range []struct {
 			o                copying.Options
 			each, everything int
-		}{{options(h), 2, 21}, {two, 8, 21}} {
+		}{{options(h), 2, 21}, {two, 8, 22}} {
 			var all counter
 			copied(t, storagetest.Faulty(h.Store, all.script), storagetest.Faulty(to, all.script), c.o)
 			if n := all.n[storagetest.List] + all.n[storagetest.Dirs]; n != c.everything+c.each*len(services) {

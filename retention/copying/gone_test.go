@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/catalog/horizon"
 	"blobtail/internal/storeid"
 	"blobtail/retention/copying"
 	"blobtail/storage"
@@ -112,6 +113,61 @@ func TestErased(t *testing.T) {
 		}
 		if !maps.Equal(content(t, to), whole) {
 			t.Error("the copy has changed")
+		}
+	})
+}
+
+// A run with a first day takes earlier days too that were compacted or erased since the last run, also
+// if they are open. Days before the copy begins stay out.
+func TestEarlierDays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := settled(t)
+		defer h.Stop()
+		day := time.Now().UTC().Add(-74 * time.Hour).Truncate(24 * time.Hour)
+		for i := range 3 {
+			for ago := range 2 {
+				at := day.Add(time.Duration(ago)*24*time.Hour + time.Duration(i)*time.Minute)
+				send(t, h, at, "web", "orders")
+			}
+			h.Flush()
+		}
+		o := options(h)
+		o.Since = horizon.DayOf(h.Now()) - 1
+		time.Sleep(time.Minute) // until the floor is behind the late records
+		all, since := mem.New(mem.Options{}), mem.New(mem.Options{})
+		copied(t, h.Store, all, options(h))
+		first := o
+		first.Since = horizon.DayOf(day) + 1
+		copied(t, h.Store, since, first)
+		erased := map[string]bool{}
+		for step, change := range []func(){
+			func() {
+				text := fmt.Sprintf("line of web at %s", day.Add(24*time.Hour)) // of an open day
+				erased[text] = true
+				erases(t, h, text, -1)
+			},
+			func() { upkeep(t, h.Store, h.Now()) },
+			func() {
+				text := fmt.Sprintf("line of web at %s", day.Add(24*time.Hour+time.Minute))
+				erased[text] = true
+				erases(t, h, text, -1)
+			},
+		} {
+			change()
+			copied(t, h.Store, all, o)
+			sound(t, all)
+			without(t, all, erased)
+			want := content(t, h.Store)
+			for key := range want {
+				if _, ok := content(t, all)[key]; !ok {
+					t.Errorf("step %d: the copy lacks %s", step, key)
+				}
+			}
+			copied(t, h.Store, since, o)
+			without(t, since, erased)
+			if keys := storagetest.KeysOf(t, since, "web/"+day.Format("2006/01/02/")); len(keys) > 0 {
+				t.Errorf("step %d: %v are from before the copy begins", step, keys)
+			}
 		}
 	})
 }

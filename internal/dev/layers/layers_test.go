@@ -143,7 +143,7 @@ var allowed = map[string][]string{
 	// It joins the records in blobs with unflushed ones.
 	"reading/unflushed": {"storage/fanout", "record", "storage", "reading/blobs", "tailindex", "reading/unflushed/live", "internal/lease", "internal/storeid", "catalog/horizon", "internal/budget", "internal/units", "internal/trust"},
 	"retention/copying": {
-		"storage/fanout", "record", "blobfmt", "storage", "catalog/closed", "catalog/horizon", "catalog",
+		"storage/fanout", "record", "blobfmt", "storage", "catalog/closed", "catalog/erasure", "catalog/horizon", "catalog",
 		"internal/lease", "internal/progress", "internal/storeid",
 	},
 
