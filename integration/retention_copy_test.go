@@ -263,7 +263,7 @@ func TestCopiesUnderLoad(t *testing.T) {
 	c.confirmed("apply", "--grace", "0s") // the policy counts from now on
 
 	// A first run that is killed leaves a copy of which nobody knows what it lacks.
-	killRetention(t, c.estate, 2*time.Second, "copy", "--to", c.copies[0].store, "--bandwidth", "500B")
+	killRetention(t, c.estate, 2*time.Second, "copy", "--to", c.copies[0].store, "--bandwidth", "1KB")
 	out, errs, code := answered(t, c.copies[0], "*", "--count")
 	if code != 3 || !strings.Contains(errs, "no run of retention copy has come to its end") {
 		t.Errorf("a half copy: exit %d, %s, %s", code, out, errs)

@@ -107,7 +107,7 @@ func TestCheckProblems(t *testing.T) {
 	code, lines := checked(t, "--listen", l.Addr().String(), "--admin", "192.0.2.1:1", "--store", "dir:"+file, "--wal", file+"/wal",
 		"--nats", "nats://127.0.0.1:1")
 	expect(t, lines, map[string]string{
-		"configuration": "ok", "store": "problem: open store " + file + ": it is a file; --store dir:PATH names a directory",
+		"configuration": "ok", "store": "problem: open store " + file + ": it is a file; dir:PATH names a directory",
 		"log directory": "problem: ", "records": "problem: " + l.Addr().String() + " is taken by ", "operators": "problem: listen tcp 192.0.2.1:1",
 		"NATS": "problem: no connection to NATS at ",
 	})

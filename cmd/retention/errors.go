@@ -64,7 +64,7 @@ func otherFlags() map[string]map[string]string {
 		},
 		"--day":   {"erase": "for one day: --from D --to D", "hold": "for one day: --from D --to D"},
 		"--until": {"erase": "the last day is --to D", "hold": "the last day is --to D"},
-		"--from":  {"copy": "from a day on: --since D"},
+		"--from":  {"copy": "days from one on: --since D"},
 		"--grep":  {"erase": `for a text: --where 'has("text")'`},
 		"--keep":  {"": "ages stand in the configuration: --config FILE, with retention.default such as 30d"},
 	}

@@ -20,6 +20,7 @@ import (
 	"blobtail/internal/units"
 	"blobtail/record"
 	"blobtail/retention/copying"
+	"blobtail/storage"
 )
 
 type copyCmd struct {
@@ -36,18 +37,11 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 		}
 	}
 	o := copying.Options{Name: a.config.Store.Name(), Services: c.Services, Progress: &a.progress, Now: time.Now}
-	o.Bandwidth = int64(c.Bandwidth)
-	if c.Since != "" {
-		age, err := config.ParseDuration(c.Since)
-		if o.Since = horizon.DayOf(time.Now().Add(-age)); err != nil {
-			o.Since, err = parseDay(c.Since, time.Now())
-		}
-		if err != nil {
-			return 0, cli.Usagef("--since: %w", err)
-		}
-		if tomorrow := horizon.DayOf(time.Now()) + 1; o.Since > tomorrow {
-			return 0, cli.Usagef("--since %s: %s is to come; want a day up to today, or a span such as 2d", c.Since, o.Since)
-		}
+	if o.Bandwidth = int64(c.Bandwidth); o.Bandwidth > 0 && o.Bandwidth < 1000 {
+		return 0, cli.Usagef("--bandwidth %s is of each second; want a number and a unit, such as 10MB", c.Bandwidth)
+	}
+	if o.Since, err = c.first(time.Now()); err != nil {
+		return 0, cli.Usagef("--since: %w", err)
 	}
 	if c.To.Logs() || a.config.Store.Logs() {
 		return 0, cli.Usagef("Azure's own logs are no store of ours: they cannot be copied, and nothing can be copied to them")
@@ -72,7 +66,7 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	}
 	to, err := openstore.Open(ctx, c.To, true)
 	if err != nil {
-		return 0, fmt.Errorf("--to: %w", err)
+		return 0, cli.Usagef("--to %s: %v", c.To, err) // the error may be one that is explained by --store
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
 	o.Tables = a.store.Tables
@@ -88,6 +82,22 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	}
 	_, err = fmt.Fprintln(os.Stdout, text)
 	return a.verdict(r.Problems, true), err
+}
+
+// first is the first day to look at; 0: all.
+func (c *copyCmd) first(now time.Time) (day horizon.Day, err error) {
+	if c.Since == "" {
+		return 0, nil
+	}
+	if age, aerr := config.ParseDuration(c.Since); aerr == nil {
+		day = horizon.DayOf(now.Add(-age))
+	} else {
+		day, err = parseDay(c.Since, now)
+	}
+	if err == nil && day > horizon.DayOf(now)+1 {
+		err = fmt.Errorf("%s is to come; want a day up to today, or a span such as 2d", day)
+	}
+	return day, err
 }
 
 // resolved is the place of a directory that need not exist, without symbolic links.
@@ -107,7 +117,13 @@ func (c *promoteCmd) run(ctx context.Context, a *app) (int, error) {
 	_, err := a.open(ctx, nil, "", false)
 	is, copied := errors.AsType[*storeid.CopyError](err)
 	if err == nil {
-		err = cli.Usagef("%s is no copy, or was promoted before", a.config.Store)
+		if _, err = a.store.Blobs.Stat(ctx, storeid.Promoted); err == nil {
+			_, err = fmt.Fprintln(os.Stdout, "promoted before; nothing was done")
+			return cli.OK, err
+		}
+		if errors.Is(err, storage.ErrNotExist) {
+			err = cli.Usagef("%s is no copy of another store; retention copy makes one", a.config.Store)
+		}
 	}
 	if copied {
 		lacks := is.Lacks(math.MinInt64, math.MinInt64)

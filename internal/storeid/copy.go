@@ -19,8 +19,8 @@ const (
 	// name counts: _copy/20261120T150405Z.000001
 	copyPrefix = "_copy/"
 	copyTime   = "20060102T150405Z"
-	// promoted is the object of a copy that has become an ordinary store.
-	promoted = "_promoted"
+	// Promoted is the object of a copy that has become an ordinary store.
+	Promoted = "_promoted"
 )
 
 // Extent is the span of times in which a copy has each record that was acknowledged before the last
@@ -76,7 +76,7 @@ func (e *CopyError) Lacks(from, to int64) error {
 
 // copied returns what a copy says about itself as a [*CopyError]; nil: it was promoted.
 func (v *identity) copied(ctx context.Context, blobs storage.BlobStore) error {
-	_, err := blobs.Stat(ctx, promoted)
+	_, err := blobs.Stat(ctx, Promoted)
 	for errors.Is(err, storage.ErrNotExist) { // a run deletes the object of the one before
 		e := &CopyError{Source: v.Source, Services: v.Services}
 		var all []storage.Blob
@@ -123,7 +123,8 @@ func EnsureCopy(ctx context.Context, blobs storage.BlobStore, source string, ser
 	case ok && is.Source == source && slices.Equal(is.Services, services):
 		return is.Extent, nil
 	case ok:
-		err = fmt.Errorf("%w: it is one of the store %s with the services %q (none: all), not of %s with %q",
+		err = fmt.Errorf("%w: it is one of the store %s with the services %q (none: all), not of %s with %q: "+
+			"name those, or begin another copy in an empty store",
 			ErrNoCopy, is.Source, is.Services, source, services)
 	case err == nil && id == "":
 		err = fmt.Errorf("%w: its object %s has gone; is its disk mounted?", ErrNoCopy, Key)
@@ -173,7 +174,7 @@ func (e Extent) Ended(ctx context.Context, blobs storage.BlobStore, now time.Tim
 
 // Promote makes a copy an ordinary store. It may be repeated.
 func Promote(ctx context.Context, blobs storage.BlobStore) error {
-	if err := blobs.Create(ctx, promoted, nil, storage.Attrs{}); err != nil && !errors.Is(err, storage.ErrExist) {
+	if err := blobs.Create(ctx, Promoted, nil, storage.Attrs{}); err != nil && !errors.Is(err, storage.ErrExist) {
 		return fmt.Errorf("promote the copy: %w", err)
 	}
 	return nil

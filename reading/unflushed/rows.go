@@ -28,7 +28,7 @@ const (
 // lookRows asks the tables of the tail for new rows.
 func (f *follower) lookRows(ctx context.Context) error {
 	if f.company.wait().copied != nil {
-		return errors.New("there is nothing to follow: no ingester writes to this store, which is a copy")
+		return &blobs.BadQueryError{Err: errors.New("there is nothing to follow: no ingester writes to this store, which is a copy")}
 	}
 	if f.r.o.Tail == nil {
 		return errors.New("there is nothing to follow: no ingester can be asked, and the store has no tables")

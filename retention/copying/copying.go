@@ -169,7 +169,9 @@ func (c *copier) identify(ctx context.Context, begin bool) (err error) {
 		err = fmt.Errorf("%w: the original has no object %s; is its disk mounted?", storeid.ErrNoCopy, storeid.Key)
 	}
 	if err == nil {
-		c.was, err = storeid.EnsureCopy(ctx, c.to, c.id, c.o.Services, begin)
+		if c.was, err = storeid.EnsureCopy(ctx, c.to, c.id, c.o.Services, begin); err != nil && !errors.Is(err, storeid.ErrNoCopy) {
+			err = fmt.Errorf("the copy: %w", err)
+		}
 	}
 	return err
 }

@@ -91,7 +91,7 @@ func Open(root string, o Options) (*Store, error) {
 	}
 	fi, err := s.fs.Stat(s.root)
 	if err == nil && !fi.IsDir() {
-		err = errors.New("it is a file; --store dir:PATH names a directory")
+		err = errors.New("it is a file; dir:PATH names a directory")
 	}
 	if err == nil && o.FS == nil {
 		s.tree, err = fsys.OpenTree(s.root)
