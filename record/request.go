@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"blobtail/record/ack"
 )
 
 // Line is one canonical line of a Request.
@@ -105,6 +107,16 @@ type Receipt struct {
 	// Wait returns nil once the request is durable: in the log, or with stored set, in
 	// a blob. It may be called more than once and from any goroutine.
 	Wait func(ctx context.Context, stored bool) error
+	// Shipped is the Wait of [ack.Shipped]. Its error may be [ack.ErrDisk]. nil: the log is not shipped.
+	Shipped func(ctx context.Context) error
+}
+
+// Reached returns nil once the request is where the level says. It may be called like Wait.
+func (r *Receipt) Reached(ctx context.Context, level ack.Level) error {
+	if level == ack.Shipped && r.Shipped != nil {
+		return r.Shipped(ctx)
+	}
+	return r.Wait(ctx, level > ack.Disk) // what is in a blob survives the disk too
 }
 
 var (

@@ -10,6 +10,7 @@ import (
 
 	"blobtail/internal/signpost"
 	"blobtail/record"
+	"blobtail/record/ack"
 	"blobtail/source/body"
 )
 
@@ -74,25 +75,27 @@ func serviceIn(path string) (name string, ok bool) {
 // ask reads the headers of our own, Ack and Idempotency-Key, which a client of any protocol may
 // send. The parts of a stream have an identity by themselves.
 func (in *Intake) ask(h http.Header) (err error) {
-	if in.stored, err = ackOf(h); err == nil && in.Stream == nil {
+	if in.ack, err = ackOf(h); err == nil && in.Stream == nil {
 		in.key, err = keyOf(h)
 	}
 	return err
 }
 
-// ackOf reports whether to answer only when the records are in a blob. An unknown
-// word is refused: a typing error must not weaken the promise.
-func ackOf(h http.Header) (stored bool, err error) {
+// ackOf returns the level that a sender asks for. An unknown word is refused: a typing error must
+// not weaken the promise.
+func ackOf(h http.Header) (level ack.Level, err error) {
 	for _, v := range h.Values("Ack") {
-		switch v = strings.TrimSpace(v); {
-		case strings.EqualFold(v, "stored"):
-			stored = true
-		case v != "":
-			return false, Refuse(http.StatusBadRequest,
+		if v = strings.TrimSpace(v); v == "" {
+			continue
+		}
+		asked, err := ack.Parse(v)
+		if err != nil {
+			return level, Refuse(http.StatusBadRequest,
 				"header Ack: %s is not known; send stored to be answered when the records are in a blob, or no such header to be answered when they are in the log", body.Short(v))
 		}
+		level = max(level, asked)
 	}
-	return stored, nil
+	return level, nil
 }
 
 // keyOf returns the Idempotency-Key of a request, "" when it has none.

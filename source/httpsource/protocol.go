@@ -5,6 +5,7 @@ import (
 
 	"blobtail/internal/signpost"
 	"blobtail/record"
+	"blobtail/record/ack"
 	"blobtail/source/body"
 )
 
@@ -51,7 +52,7 @@ type Intake struct {
 	fields *record.Mapping // of the request
 	notes  bool            // the answer has room for a note
 	key    string          // the Idempotency-Key, "" for none
-	stored bool            // answer only when the records are in a blob
+	ack    ack.Level       // that the sender asks for
 }
 
 // protocols returns the protocols of a source: native is the last, because it answers each

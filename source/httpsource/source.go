@@ -32,6 +32,7 @@ import (
 
 	"blobtail/internal/count"
 	"blobtail/record"
+	"blobtail/record/ack"
 	"blobtail/source/body"
 )
 
@@ -217,14 +218,14 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Resul
 	}
 	a, receipts, err := s.appendAll(w, r, in, who)
 	if err == nil {
-		err = await(r.Context(), receipts, in.stored)
+		err = await(r.Context(), receipts, in.ack)
 	}
 	return a, cmp.Or(err, a.forbidden)
 }
 
 // await waits for all parts of a body. It waits at once for those in blobs, some hundred at a time:
 // batches are cut once a second, and parts may be of different hours.
-func await(ctx context.Context, receipts []record.Receipt, stored bool) error {
+func await(ctx context.Context, receipts []record.Receipt, level ack.Level) error {
 	most := min(256, len(receipts))
 	ended := make(chan error, most)
 	for i := range len(receipts) + most {
@@ -235,10 +236,10 @@ func await(ctx context.Context, receipts []record.Receipt, stored bool) error {
 		}
 		switch {
 		case i >= len(receipts):
-		case stored:
-			go func() { ended <- receipts[i].Wait(ctx, true) }()
+		case level == ack.Stored:
+			go func() { ended <- receipts[i].Reached(ctx, level) }()
 		default:
-			ended <- receipts[i].Wait(ctx, false)
+			ended <- receipts[i].Reached(ctx, level)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/ack"
 	"blobtail/source/body"
 )
 
@@ -69,7 +70,7 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 	defer h.release()
 	wire := &streamWire{s: s, r: r, pace: newPace(w, s.o.ReadGrace), hold: h}
 	need := int64(streamHold)
-	if in.stored {
+	if in.ack == ack.Stored {
 		need += streamKept
 	}
 	if in.Form.Encoding != body.Plain {
@@ -92,7 +93,7 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 	if err := b.begin(s, r, in, who, h, nil); err != nil {
 		return Result{}, err
 	}
-	sink := &streamSink{builder: b, who: who, stored: in.stored}
+	sink := &streamSink{builder: b, who: who, stored: in.ack == ack.Stored}
 	b.After = sink.after
 	b.id = new(partID)
 	err = in.Stream(bufio.NewReaderSize(text, 64<<10), sink)
@@ -101,7 +102,7 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 	}
 	wire.pace.done()
 	if err = b.end(); err == nil {
-		err = await(r.Context(), b.receipts, in.stored)
+		err = await(r.Context(), b.receipts, in.ack)
 	}
 	return b.answer, err
 }
@@ -153,7 +154,7 @@ func (s *streamSink) await(n int) error {
 		}
 	}
 	if s.stored && s.all > streamKept {
-		if err := await(ctx, b.receipts, true); err != nil {
+		if err := await(ctx, b.receipts, ack.Stored); err != nil {
 			return err
 		}
 		done = len(b.receipts)

@@ -32,7 +32,8 @@ const (
 var allowed = map[string][]string{
 	// 0: words and contracts.
 	"record/times":      {},
-	"record":            {"record/times"},
+	"record/ack":        {},
+	"record":            {"record/times", "record/ack"},
 	"storage":           {},
 	"storage/fsys":      {},
 	"internal/when":     {"record/times"},
@@ -105,7 +106,7 @@ var allowed = map[string][]string{
 
 	// 3: the ends. Sources do not know the buffer.
 	"source/body":                {"record", "record/times", "record/origin", "source/tokens"},
-	"source/httpsource":          {"record", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling", "internal/signpost", "source/tokens"},
+	"source/httpsource":          {"record", "record/ack", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling", "internal/signpost", "source/tokens"},
 	"source/natssource":          {"record", "record/origin", "source/body", "internal/count", "storage/fanout", "storage/fsys"},
 	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
 	"source/elastic":             {"record", "source/body", "source/httpsource"},
