@@ -104,6 +104,8 @@ type Receipt struct {
 	// those of [RejectedService] are not counted. For a repeat it is the number of the
 	// first time.
 	Expired int
+	// Ack is the least level for which a sender that is answered has to wait.
+	Ack ack.Level
 	// Wait returns nil once the request is durable: in the log, or with stored set, in
 	// a blob. It may be called more than once and from any goroutine.
 	Wait func(ctx context.Context, stored bool) error

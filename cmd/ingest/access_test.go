@@ -60,12 +60,21 @@ func entry(id, rest string) string {
 // runGuarded starts an ingester with tokens in this process, and ends it with the test.
 func runGuarded(t *testing.T, admin string, entries ...string) *guarded {
 	t.Helper()
+	return runGuardedWith(t, func(c *config.Config) { c.Ingest.Admin = admin }, entries...)
+}
+
+// runGuardedWith is runGuarded with a changed configuration.
+func runGuardedWith(t *testing.T, change func(*config.Config), entries ...string) *guarded {
+	t.Helper()
 	dir := t.TempDir()
 	g := &guarded{tokens: filepath.Join(dir, "tokens.yaml"), log: new(safeBuffer)}
 	if err := os.WriteFile(g.tokens, []byte("tokens:\n"+strings.Join(entries, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g.start(t, func(c *config.Config) { c.Ingest.Admin, c.Access.Tokens = admin, g.tokens })
+	g.start(t, func(c *config.Config) {
+		c.Access.Tokens = g.tokens
+		change(c)
+	})
 	return g
 }
 

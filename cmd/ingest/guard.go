@@ -10,6 +10,7 @@ import (
 	"blobtail/internal/access"
 	"blobtail/internal/door"
 	"blobtail/reading/unflushed/live"
+	"blobtail/record/ack"
 	"blobtail/source/httpsource"
 )
 
@@ -64,6 +65,9 @@ type sender struct {
 
 // ID implements [httpsource.Sender].
 func (s *sender) ID() string { return s.token.ID }
+
+// Ack is the least level of acknowledgement, for [httpsource.Sender].
+func (s *sender) Ack() ack.Level { return s.token.Ack }
 
 // Open implements [httpsource.Sender].
 func (s *sender) Open(service string, bytes int64, patience time.Duration) (time.Duration, error) {

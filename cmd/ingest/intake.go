@@ -50,6 +50,7 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 		Probed:      func() error { return errors.Join(in.err(), company.answering(buf)) },
 		Protocols:   shippers.Protocols(shipping(c)),
 		Allow:       secure.newcomers.allow(),
+		Ships:       secure.levels.ships(),
 		Fields:      fields,
 		Admin:       c.Ingest.Admin,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
@@ -156,6 +157,7 @@ type gate struct {
 	buf       *buffer.Buffer
 	announcer *lease.Announcer
 	premises  *premises.Premises
+	levels    *levels
 }
 
 // Accept implements the Accepter of the sources. It waits while the row of the ingester
@@ -177,5 +179,7 @@ func (g gate) Accept(ctx context.Context, r *record.Request) (record.Receipt, er
 		return record.Receipt{}, fmt.Errorf("%w: %w", reason, err)
 	}
 	defer leave()
-	return g.buf.Accept(ctx, r)
+	receipt, err := g.buf.Accept(ctx, r)
+	receipt.Ack = g.levels.of(r.Services)
+	return receipt, err
 }

@@ -117,7 +117,7 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 		return err
 	}
 	tail.join(c, company, buf, log, reg)
-	accept, counts := h.counted(gate{buf, company.announcer, company.premises}, reg)
+	accept, counts := h.counted(gate{buf, company.announcer, company.premises, secure.levels}, reg)
 	in, ready, err := newIntake(c, h.fields, accept, buf, out.newest, company, stream, secure, secure.recordsDoor(c, records), log, reg)
 	if err != nil {
 		return err

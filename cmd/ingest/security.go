@@ -29,6 +29,7 @@ type security struct {
 	certs  *certs.Certs   // nil: plain HTTP
 	peer   string         // the token for other ingesters, "" for none
 	trust  *trust.Trust   // of other ingesters
+	levels *levels        // of acknowledgement
 	// newcomers limits the services of all doors.
 	newcomers *newcomers
 	proxy     bool // in front of the listener for records
@@ -57,6 +58,9 @@ func openSecurity(c config.Config, log zerolog.Logger, reg *count.Registry) (s *
 			return nil, fmt.Errorf("read the tokens: %w", err)
 		}
 		s.tokens.Remember(filepath.Join(c.WALDir(), "services"))
+	}
+	if s.levels, err = newLevels(c); err != nil {
+		return nil, err
 	}
 	if c.TLS.Cert != "" {
 		paths := certs.Paths{Certificate: c.TLS.Cert, Key: c.TLS.Key, ClientCA: c.TLS.ClientCA}

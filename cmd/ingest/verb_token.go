@@ -14,6 +14,7 @@ import (
 	"blobtail/internal/access"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/record/ack"
 )
 
 // An expiry is the end of a token, as people write it.
@@ -168,8 +169,12 @@ func listTokens(file string, stdout io.Writer) error {
 				expires += " (expired)"
 			}
 		}
+		limits := t.Limits.String()
+		if t.Ack > ack.Disk {
+			limits = strings.TrimPrefix(limits+", ack "+t.Ack.String(), ", ")
+		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Secrets(), dash(t.Write...), dash(t.Read...), dash(string(t.Role)),
-			expires, dash(t.Limits.String()), dash(t.Certificate...))
+			expires, dash(limits), dash(t.Certificate...))
 	}
 	return w.Flush()
 }

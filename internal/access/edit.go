@@ -194,7 +194,8 @@ func sameBut(a, b *listing, id string) bool {
 	}
 	return slices.EqualFunc(others(a), others(b), func(x, y *Token) bool {
 		return x.ID == y.ID && slices.Equal(x.hashes, y.hashes) && slices.Equal(x.Read, y.Read) && slices.Equal(x.Write, y.Write) &&
-			x.Role == y.Role && x.Expires.Equal(y.Expires) && x.Limits == y.Limits && slices.Equal(x.Certificate, y.Certificate)
+			x.Role == y.Role && x.Ack == y.Ack && x.Expires.Equal(y.Expires) && x.Limits == y.Limits &&
+			slices.Equal(x.Certificate, y.Certificate)
 	})
 }
 

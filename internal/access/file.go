@@ -28,6 +28,7 @@ import (
 //	    read: ["web", "orders-*"] # globs as in logquery
 //	    write: []
 //	    role: peer                # or operator
+//	    ack: shipped              # disk, shipped or stored; a sender may ask for more
 //	    expires: 2027-06-01T00:00:00Z
 //	    limits: {bytes: 10MiB/s, requests: 100/s, services-per-hour: 50}
 //
@@ -231,7 +232,7 @@ func newToken(node ast.Node) (*Token, error) {
 }
 
 func keys() []string {
-	return []string{"id", "sha256", "certificate", "read", "write", "role", "expires", "limits"}
+	return []string{"id", "sha256", "certificate", "read", "write", "role", "ack", "expires", "limits"}
 }
 
 // set reads the value of a key. Its errors do not name the key.
@@ -258,6 +259,11 @@ func (t *Token) set(key string, value ast.Node) (err error) {
 		text, err = scalar(value)
 		if t.Role = Role(text); err == nil && !slices.Contains([]Role{"", Peer, Operator}, t.Role) {
 			err = at(value, "%.40q: want %s or %s", text, Peer, Operator)
+		}
+	case "ack":
+		var text string
+		if text, err = scalar(value); err == nil && t.Ack.UnmarshalText([]byte(text)) != nil {
+			err = at(value, "%.40q: want disk, shipped or stored", text)
 		}
 	case "expires":
 		t.Expires, err = moment(value)

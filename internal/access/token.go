@@ -9,6 +9,7 @@ import (
 
 	"blobtail/internal/units"
 	"blobtail/record"
+	"blobtail/record/ack"
 )
 
 // maxSecrets is how many secrets a token may have: the old and the new one while clients
@@ -33,6 +34,7 @@ type Token struct {
 	// Read and Write are globs of services as [record.MatchService] takes them.
 	Read, Write []string
 	Role        Role
+	Ack         ack.Level // the least one of its requests
 	Expires     time.Time // zero: never
 	Limits      Limits
 	// Certificate has names of client certificates that need no secret: a URI or a DNS

@@ -1,5 +1,4 @@
-// Package config reads blobtail's configuration file: YAML, in sections of
-// fewer than ten keys. An unknown key is an error.
+// Package config reads blobtail's configuration file: YAML, in sections. An unknown key is an error.
 //
 // Call [Load] with the path of a file ("" for the defaults alone). The commands
 // lay environment variables and flags over it, and call [Config.Validate] once,
@@ -10,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/url"
 	"path"
@@ -24,6 +24,7 @@ import (
 
 	"blobtail/internal/openstore"
 	"blobtail/internal/yamltext"
+	"blobtail/record/ack"
 	"blobtail/storage/fsys"
 )
 
@@ -80,6 +81,10 @@ type Ingest struct {
 	Grace     Duration `yaml:"grace" help:"How long a stop may take." env:"BLOBTAIL_GRACE"`
 	Advertise string   `yaml:"advertise" help:"URL at which readers and other ingesters reach this one." env:"BLOBTAIL_ADVERTISE" placeholder:"URL"`
 	Announce  string   `yaml:"announce" help:"required or best-effort: whether to accept records while readers cannot know of this ingester." env:"BLOBTAIL_ANNOUNCE"`
+
+	// Ack is the least level of acknowledgement, and Acks has those of services by name or glob.
+	Ack  ack.Level            `yaml:"ack" help:"What an answer means at least: disk, shipped or stored." env:"BLOBTAIL_ACK"`
+	Acks map[string]ack.Level `yaml:"acks" kong:"-"`
 }
 
 // Flush says when a batch becomes a blob. Sizes are bytes of lines.
@@ -90,6 +95,18 @@ type Flush struct {
 	MaxAge Auto     `yaml:"max-age" help:"Age at which a blob is made unconditionally; auto is 10m where readers can ask this ingester, else 5m." env:"BLOBTAIL_FLUSH_MAX_AGE"`
 	// Filters makes a search quick and costs an eighth of the CPU.
 	Filters bool `yaml:"filters" negatable:"" help:"Store words and ids with a blob, by which a search rules out blocks." env:"BLOBTAIL_FLUSH_FILTERS"`
+}
+
+// validate reports mistakes.
+func (f Flush) validate(m *mistakes) {
+	m.check(f.Size >= leastFlush, "flush.size", f.Size,
+		"want at least "+leastFlush.String()+", for example "+Default().Flush.Size.String()+": each blob costs requests")
+	m.check(f.Age > 0, "flush.age", f.Age, "want more than nothing")
+	m.check(f.Size <= 1<<30, "flush.size", f.Size, "want at most 1GiB: a batch is sorted in memory")
+	// A lower size alone is no mistake: the default of min has no effect then, and needs none. Nor has
+	// that of earlier versions, which a file may have from print-config.
+	m.check(f.Min <= f.Size || f.Min == Default().Flush.Min || f.Min == 1<<20, "flush.min", f.Min,
+		"want at most flush.size ("+f.Size.String()+"), or flush.age has no effect")
 }
 
 // Limits bounds the memory of requests.
@@ -143,6 +160,8 @@ func Default() Config {
 			Period: Duration(time.Hour),
 			Dedupe: "body",
 			Grace:  Duration(8 * time.Second),
+
+			Acks: map[string]ack.Level{},
 
 			Announce: "required",
 		},
@@ -378,16 +397,8 @@ func (c Config) Validate() error {
 	c.homes(&m)
 	c.Access.validate(&m)
 	c.TLS.validate(&m)
-	const more = "want more than nothing"
-	m.check(c.Ingest.Grace > 0, "ingest.grace", c.Ingest.Grace, more)
-	m.check(c.Flush.Size >= leastFlush, "flush.size", c.Flush.Size,
-		"want at least "+leastFlush.String()+", for example "+Default().Flush.Size.String()+": each blob costs requests")
-	m.check(c.Flush.Age > 0, "flush.age", c.Flush.Age, more)
-	m.check(c.Flush.Size <= 1<<30, "flush.size", c.Flush.Size, "want at most 1GiB: a batch is sorted in memory")
-	// A lower size alone is no mistake: the default of min has no effect then, and needs none. Nor has
-	// that of earlier versions, which a file may have from print-config.
-	m.check(c.Flush.Min <= c.Flush.Size || c.Flush.Min == Default().Flush.Min || c.Flush.Min == 1<<20, "flush.min", c.Flush.Min,
-		"want at most flush.size ("+c.Flush.Size.String()+"), or flush.age has no effect")
+	m.check(c.Ingest.Grace > 0, "ingest.grace", c.Ingest.Grace, "want more than nothing")
+	c.Flush.validate(&m)
 	c.Protocols.validate(&m)
 	m.check(c.Limits.NewServices >= 0 && c.Limits.NewServices <= 1_000_000, "limits.new-services", c.Limits.NewServices,
 		"want 1 to 1000000, or 0 for no limit; the default is 10000")
@@ -398,6 +409,9 @@ func (c Config) Validate() error {
 	m.check(c.Log.Max == 0 || c.Log.Max >= c.Log.Soft, "log.max", c.Log.Max, "want 0 or at least log.soft ("+c.Log.Soft.String()+")")
 	m.check(c.Log.DiskFull >= 1 && c.Log.DiskFull <= 100, "log.disk-full", c.Log.DiskFull, "want 1 to 100 (percent)")
 	c.AzureLogs.validate(&m)
+	for _, pattern := range slices.Sorted(maps.Keys(c.Ingest.Acks)) {
+		m.checkServices("ingest.acks", pattern)
+	}
 	c.NATS.validate(&m)
 	c.Syslog.validate(&m)
 	letters := regexp.MustCompile(`^[A-Za-z]{1,40}$`).MatchString(c.Tail.Prefix)

@@ -64,6 +64,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"unknown key", "ingest:\n  listn: :1\n", "listn"},
 		{"unknown section", "ingst: {}\n", "ingst"},
 		{"no unit", "flush:\n  age: 60\n", "duration"},
+		{"no level", "ingest:\n  ack: sure\n", `line 2: ingest.ack: "sure": want disk, shipped or stored`},
+		{"no level of a service", "ingest: {acks: {web: sure}}", `line 1: ingest.acks.web: "sure": want disk, shipped or stored`},
+		{"no services with levels", "ingest: {acks: stored}", "line 1: ingest.acks: want names with their values"},
 		{"bad size", "flush:\n  size: big\n", "size"},
 		{"not yaml", "store: [\n", "store"},
 		{"age without a unit", "retention: {default: 30}", "is no age"},
@@ -97,6 +100,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"live with a password", "live: 'http://a:s3cret@10.0.0.5'", `live: "http://...": want a URL without a name, a password or a query, for example http://10.0.0.5:8514`},
 		{"live with a password alone", "live: 'a:s3cret@10.0.0.5'", `live: "...": want`},
 		{"live with a fragment", "live: 'http://h#s3cret'", `live: "http://h#...": want`},
+		{"acks of no service", "ingest: {acks: {'Pay*': stored}}", `ingest.acks: "Pay*": want a name or a glob`},
 		{"dedupe", "ingest: {dedupe: maybe}", "ingest.dedupe"},
 		{"time-near", "time-near: maybe", `time-near: "maybe": want on or off`},
 		{"nats url", "nats: {url: 'http://x'}", "nats.url"},
@@ -208,7 +212,7 @@ func TestNoMistakes(t *testing.T) {
 func TestExplained(t *testing.T) {
 	for text, want := range map[string]string{
 		"ingest:\n  lisen: x\n":                       `line 2: there is no key ingest.lisen; did you mean "listen"?`,
-		"ingest:\n  maxAge: 1h\n":                     `line 2: there is no key ingest.maxAge; ingest may have listen, admin, wal, lane, period, dedupe, grace, advertise, announce`,
+		"ingest:\n  maxAge: 1h\n":                     `line 2: there is no key ingest.maxAge; ingest may have listen, admin, wal, lane, period, dedupe, grace, advertise, announce, ack, acks`,
 		"flush: {maxAge: 1h}":                         `line 1: there is no key flush.maxAge; did you mean "max-age"?`,
 		"flush: {max_age: 1h}":                        `line 1: there is no key flush.max_age; did you mean "max-age"?`,
 		"listen: x":                                   `line 1: there is no key listen; there is ingest.listen and syslog.listen`,

@@ -78,6 +78,8 @@ func findMistake(node ast.Node, of reflect.Type, path string) error {
 			return wrongKind(node, path, "the keys "+strings.Join(keysOf(of), ", "))
 		}
 		return findInSection(entries.MapRange(), of, path)
+	case reflect.Map:
+		return findInMap(node, of, path)
 	case reflect.Slice:
 		list, ok := node.(*ast.SequenceNode)
 		if entries, one := node.(ast.MapNode); one && of == reflect.TypeFor[Fields]() {
@@ -110,6 +112,18 @@ func findMistake(node ast.Node, of reflect.Type, path string) error {
 		}
 	}
 	return nil
+}
+
+// findInMap returns the first mistake in values by names of any kind.
+func findInMap(node ast.Node, of reflect.Type, path string) (err error) {
+	entries, ok := node.(ast.MapNode)
+	if !ok {
+		return wrongKind(node, path, "names with their values")
+	}
+	for each := entries.MapRange(); each.Next() && err == nil; {
+		err = findMistake(each.Value(), of.Elem(), below(path, each.Key().GetToken().Value))
+	}
+	return err
 }
 
 // findInSection returns the first mistake in the entries of a section.

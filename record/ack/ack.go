@@ -32,6 +32,15 @@ func (l Level) String() string {
 	return "disk"
 }
 
+// MarshalText returns the text of String.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText is [Parse].
+func (l *Level) UnmarshalText(text []byte) (err error) {
+	*l, err = Parse(string(text))
+	return err
+}
+
 // Parse reads what String returns, in letters of any case.
 func Parse(text string) (Level, error) {
 	for l := Disk; l <= Stored; l++ {

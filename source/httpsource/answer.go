@@ -11,6 +11,7 @@ import (
 
 	"blobtail/internal/door"
 	"blobtail/record"
+	"blobtail/record/ack"
 	"blobtail/source/body"
 )
 
@@ -29,6 +30,8 @@ type Result struct {
 	Error     string      `json:"error,omitempty"` // nothing could be read
 
 	forbidden error        // nothing may be sent by the sender
+	asked     ack.Level    // the strictest level that anybody asks for
+	reached   ack.Level    // the level of all records
 	lines     int          // accepted and expired ones
 	lacks     record.Lacks // of them
 }

@@ -15,7 +15,8 @@ type Guard interface {
 	Admit(r *http.Request) (Sender, error)
 }
 
-// A Sender stands for the sender of one request that a guard has admitted. One goroutine uses it.
+// A Sender stands for the sender of one request that a guard has admitted. One goroutine uses it. If it
+// has a method Ack() [ack.Level], that is the least level of its requests.
 type Sender interface {
 	// ID names the sender, and is no secret. Idempotency keys count for it alone.
 	ID() string

@@ -74,8 +74,17 @@ func serviceIn(path string) (name string, ok bool) {
 
 // ask reads the headers of our own, Ack and Idempotency-Key, which a client of any protocol may
 // send. The parts of a stream have an identity by themselves.
-func (in *Intake) ask(h http.Header) (err error) {
-	if in.ack, err = ackOf(h); err == nil && in.Stream == nil {
+func (s *Source) ask(in *Intake, who Sender, h http.Header) error {
+	asked, err := ackOf(h)
+	in.ack = asked
+	if demands, ok := who.(interface{ Ack() ack.Level }); ok {
+		in.ack = max(in.ack, demands.Ack())
+	}
+	if err == nil && asked == ack.Shipped && in.ack == asked && !s.o.Ships {
+		err = Refuse(http.StatusBadRequest, "header Ack: shipped: this ingester ships no log; "+
+			"send stored, or let the operator set ingest.ack, ingest.acks or the ack of a token to shipped")
+	}
+	if err == nil && in.Stream == nil {
 		in.key, err = keyOf(h)
 	}
 	return err
@@ -91,7 +100,7 @@ func ackOf(h http.Header) (level ack.Level, err error) {
 		asked, err := ack.Parse(v)
 		if err != nil {
 			return level, Refuse(http.StatusBadRequest,
-				"header Ack: %s is not known; send stored to be answered when the records are in a blob, or no such header to be answered when they are in the log", body.Short(v))
+				"header Ack: %s is not known; send stored to be answered when the records are in a blob, shipped when the store has them as a part of the log, or no such header to be answered when they are in the log", body.Short(v))
 		}
 		level = max(level, asked)
 	}

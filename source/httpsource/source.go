@@ -20,6 +20,7 @@ package httpsource
 import (
 	"cmp"
 	"context"
+	"errors"
 	stdlog "log"
 	"net/http"
 	"runtime"
@@ -71,6 +72,8 @@ type Options struct {
 	Allow func(service string) (reason string)
 	// Watch is told of each record of each body, by the goroutine of its request. Nil: nobody is.
 	Watch body.Watch
+	// Ships says that the log is shipped to the store. Without it a header Ack: shipped is refused.
+	Ships bool
 	// Fields has names of fields that are tried before the known ones. A request may name others
 	// by parameters. Nil: there are none.
 	Fields *record.Mapping
@@ -156,6 +159,9 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case retry(refused):
 		refused.After = cmp.Or(refused.After, s.retryAfter())
 	}
+	if refused == nil && counts.asked > ack.Disk {
+		w.Header().Set("Ack", counts.reached.String())
+	}
 	if refused != nil {
 		refused.Header(w.Header())
 		if refused.HangUp {
@@ -195,7 +201,7 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Resul
 		return Result{}, err
 	}
 	if !in.Probe {
-		if err := cmp.Or(in.ask(r.Header), in.askFields(r, s.o.Fields)); err != nil {
+		if err := cmp.Or(s.ask(&in, who, r.Header), in.askFields(r, s.o.Fields)); err != nil {
 			return Result{}, err
 		}
 		if !in.notes {
@@ -218,25 +224,33 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Resul
 	}
 	a, receipts, err := s.appendAll(w, r, in, who)
 	if err == nil {
-		err = await(r.Context(), receipts, in.ack)
+		err = a.await(r.Context(), receipts, in.ack)
 	}
 	return a, cmp.Or(err, a.forbidden)
 }
 
-// await waits for all parts of a body. It waits at once for those in blobs, some hundred at a time:
-// batches are cut once a second, and parts may be of different hours.
-func await(ctx context.Context, receipts []record.Receipt, level ack.Level) error {
+// await waits for all parts of a body, at the strictest level that any of them has, or the sender. It
+// waits at once for those in the store, some hundred at a time: batches are cut once a second, and parts
+// may be of different hours.
+func (r *Result) await(ctx context.Context, receipts []record.Receipt, level ack.Level) error {
+	for i := range receipts {
+		level = max(level, receipts[i].Ack)
+	}
+	r.asked, r.reached = max(r.asked, level), level
 	most := min(256, len(receipts))
 	ended := make(chan error, most)
 	for i := range len(receipts) + most {
 		if i >= most {
-			if err := <-ended; err != nil {
+			switch err := <-ended; {
+			case errors.Is(err, ack.ErrDisk):
+				r.reached = ack.Disk
+			case err != nil:
 				return err
 			}
 		}
 		switch {
 		case i >= len(receipts):
-		case level == ack.Stored:
+		case level > ack.Disk:
 			go func() { ended <- receipts[i].Reached(ctx, level) }()
 		default:
 			ended <- receipts[i].Reached(ctx, level)

@@ -70,7 +70,7 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 	defer h.release()
 	wire := &streamWire{s: s, r: r, pace: newPace(w, s.o.ReadGrace), hold: h}
 	need := int64(streamHold)
-	if in.ack == ack.Stored {
+	if in.ack > ack.Disk {
 		need += streamKept
 	}
 	if in.Form.Encoding != body.Plain {
@@ -93,7 +93,7 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 	if err := b.begin(s, r, in, who, h, nil); err != nil {
 		return Result{}, err
 	}
-	sink := &streamSink{builder: b, who: who, stored: in.ack == ack.Stored}
+	sink := &streamSink{builder: b, who: who, level: in.ack, least: ack.Stored}
 	b.After = sink.after
 	b.id = new(partID)
 	err = in.Stream(bufio.NewReaderSize(text, 64<<10), sink)
@@ -102,7 +102,8 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 	}
 	wire.pace.done()
 	if err = b.end(); err == nil {
-		err = await(r.Context(), b.receipts, in.ack)
+		err = b.answer.await(r.Context(), b.receipts, sink.level)
+		b.answer.reached = min(b.answer.reached, sink.least)
 	}
 	return b.answer, err
 }
@@ -110,10 +111,11 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 // streamSink makes parts of a stream.
 type streamSink struct {
 	*builder
-	who    Sender
-	stored bool  // the sender waits until all is in blobs
-	kept   []int // bytes of the builder's receipts
-	all    int   // their sum
+	who   Sender
+	level ack.Level // of the strictest part so far
+	least ack.Level // of the parts that are not waited for any more
+	kept  []int     // bytes of the builder's receipts
+	all   int       // their sum
 }
 
 // Part implements [StreamSink].
@@ -138,26 +140,34 @@ func (s *streamSink) Part(text []byte, ns int64) bool {
 }
 
 // await waits until all parts but the last ones are durable. n is the size of the newest receipt. If
-// the sender waits for blobs, receipts are kept until the end. When they have too many bytes, all of
-// these parts are waited for until they are stored. That cuts their open batches: so it costs a blob
-// in about a thousand parts.
+// the sender waits for the store, receipts are kept until the end. When they have too many bytes, all
+// of these parts are waited for. That cuts open batches if they have to be stored: so it costs a blob in
+// about a thousand parts.
 func (s *streamSink) await(n int) error {
 	b, ctx := s.builder, s.request.Context()
 	s.kept, s.all = append(s.kept, n), s.all+n
+	if level := b.receipts[len(b.receipts)-1].Ack; level > s.level {
+		if s.level == ack.Disk {
+			b.held += streamKept
+		}
+		if s.level = level; !s.after(0) {
+			return b.err
+		}
+	}
 	done := 0
 	if last := len(b.receipts) - streamWaits; last > 0 {
 		if err := b.receipts[last-1].Wait(ctx, false); err != nil {
 			return err
 		}
-		if !s.stored {
-			done = last
+		if s.level == ack.Disk {
+			done, s.least = last, ack.Disk
 		}
 	}
-	if s.stored && s.all > streamKept {
-		if err := await(ctx, b.receipts, ack.Stored); err != nil {
+	if s.level > ack.Disk && s.all > streamKept {
+		if err := b.answer.await(ctx, b.receipts, s.level); err != nil {
 			return err
 		}
-		done = len(b.receipts)
+		done, s.least = len(b.receipts), min(s.least, b.answer.reached)
 	}
 	for _, n := range s.kept[:done] {
 		s.all -= n

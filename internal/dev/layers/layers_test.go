@@ -73,7 +73,7 @@ var allowed = map[string][]string{
 
 	"internal/azurelogs/formats": {"record", "record/times"},
 
-	"internal/access": {"record", "storage/fsys", "internal/units", "internal/watch", "internal/yamltext"},
+	"internal/access": {"record", "record/ack", "storage/fsys", "internal/units", "internal/watch", "internal/yamltext"},
 	"internal/certs":  {"internal/trust", "internal/watch", "storage/fsys"},
 
 	"internal/loopback":   {},
@@ -129,7 +129,7 @@ var allowed = map[string][]string{
 	"configs":                    {},
 	"docs/scale":                 {},
 	"internal/bill":              {"docs/scale", "storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress", "internal/units", "internal/yamltext", "storage/fsys"},
-	"internal/config":            {"record/forms", "record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when", "internal/yamltext"},
+	"internal/config":            {"record/forms", "record", "record/ack", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when", "internal/yamltext"},
 	"retention/closing":          {"record", "blobfmt", "storage", "catalog/closed", "catalog/horizon", "catalog", "internal/progress"},
 	"retention/compact": {
 		"catalog/erasure", "catalog/hold", "storage/fanout", "record", "blobfmt", "storage", "catalog/closed",
@@ -155,7 +155,7 @@ var allowed = map[string][]string{
 	"internal/yamltext":  {},
 	"reading/search":     {"internal/regex", "internal/spelling", "internal/where", "reading/blobs", "record"},
 	"reading":            {"record/forms", "reading/search", "blobfmt", "internal/access", "internal/globset", "internal/lease", "internal/units", "internal/when", "logql", "logql/stage", "reading/unflushed", "reading/blobs", "storage/fanout", "logql/metric", "internal/where", "reading/survey", "reading/patterns", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "reading/unflushed/live", "reading/blobs/indexcache", "storage", "storage/traffic", "tailindex", "internal/trust"},
-	"cmd/ingest":         {"record/forms", "internal/sendfiles", "internal/progress", "internal/guide", "internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/otlp", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/units", "internal/signpost", "internal/trust"},
+	"cmd/ingest":         {"record/forms", "record/ack", "internal/globset", "internal/sendfiles", "internal/progress", "internal/guide", "internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/otlp", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/units", "internal/signpost", "internal/trust"},
 	"reading/survey":     {"record", "internal/budget"},
 	"reading/patterns":   {"record", "internal/budget", "internal/regex"},
 	"reading/form":       {"reading/search", "reading", "reading/survey", "reading/patterns", "record", "internal/units"},
