@@ -149,9 +149,11 @@ type Options struct {
 	Age    time.Duration // after which a batch of Min bytes is cut; 0: 60 s
 	Min    int64         // 0: 2 MiB
 	MaxAge time.Duration // after which any batch is cut; 0: 5 min
-	Soft   int64         // log size from which the oldest batches are cut early; 0: 4 GiB
-	Max    int64         // log size from which ErrFull is returned; 0: none
-	Full   func() bool   // called every second: is the disk too full? nil: never
+	// StoredEvery is the least time between cuts of batches that requests wait for; 0: 1 s.
+	StoredEvery time.Duration
+	Soft        int64       // log size from which the oldest batches are cut early; 0: 4 GiB
+	Max         int64       // log size from which ErrFull is returned; 0: none
+	Full        func() bool // called every second: is the disk too full? nil: never
 	// Expired reports whether a period of a service has been dropped: its records are not
 	// accepted then. It is called for each run and must be quick; nil: never.
 	Expired func(service string, period time.Time) bool
@@ -177,6 +179,7 @@ func (o Options) withDefaults() Options {
 	o.Age = cmp.Or(o.Age, time.Minute)
 	o.Min = cmp.Or(o.Min, 2<<20)
 	o.MaxAge = cmp.Or(o.MaxAge, 5*time.Minute)
+	o.StoredEvery = cmp.Or(o.StoredEvery, time.Second)
 	o.Soft = cmp.Or(o.Soft, 4<<30)
 	o.Workers = cmp.Or(o.Workers, 8+runtime.GOMAXPROCS(0))
 	if o.Messages == nil {

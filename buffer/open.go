@@ -59,9 +59,6 @@ func (o *Options) why(ob *Batch, p pressure) reason {
 	return notYet
 }
 
-// requestPause is the least time between cuts for waiting requests.
-const requestPause = time.Second
-
 // breath is how many batches are looked at before requests are let in. A sender may have opened a
 // hundred thousand, of as many hours, and to cut them all takes seconds.
 const breath = 1000
@@ -82,7 +79,7 @@ func (o *Options) due(ob *Batch) time.Time {
 
 // cutAged cuts the batches that are due at a tick. b.mu is held, but for moments between batches.
 func (b *Buffer) cutAged(now time.Time) {
-	p := pressure{now: now, requests: now.Sub(b.demand.cut) >= requestPause, full: b.short(now)}
+	p := pressure{now: now, requests: now.Sub(b.demand.cut) >= b.o.StoredEvery, full: b.short(now)}
 	due := b.index.due.while(func(ob *Batch) bool { return !now.Before(b.o.due(ob)) })
 	if b.log.Size() > b.o.Soft {
 		p.front = b.log.Front()

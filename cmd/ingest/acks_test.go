@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"blobtail/internal/config"
 	"blobtail/record/ack"
@@ -83,5 +84,37 @@ func TestAckShippedByNobody(t *testing.T) {
 	g = runGuardedWith(t, func(*config.Config) {}, entry("plain", `, write: ["*"]`), entry("pay", `, write: [pay], ack: shipped`))
 	if status, says := routes()[0].acked(t, g.listen, "plain.s3cret-plain", "shipped"); status != http.StatusOK || says != "shipped" {
 		t.Errorf("beside a token that asks for it: %d, Ack %q", status, says)
+	}
+}
+
+// A stop has the batches cut that requests wait for, however seldom that happens else.
+func TestStopAnswersThoseWhoWait(t *testing.T) {
+	answered, g := make(chan int, 1), &guarded{log: new(safeBuffer)}
+	t.Cleanup(func() { // after that of start, which stops the ingester
+		if status := <-answered; status != http.StatusOK {
+			t.Errorf("a request that waited at the stop: %d", status)
+		}
+		if strings.Contains(g.log.String(), "requests were cut off") {
+			t.Errorf("the stop gave up a request:\n%s", g.log)
+		}
+	})
+	g.start(t, func(c *config.Config) {
+		c.Ingest.Ack, c.Flush.StoredEvery, c.Ingest.Grace = ack.Stored, config.Duration(time.Minute), config.Duration(8*time.Second)
+	})
+	first := routes()[0]
+	if status, _ := first.acked(t, g.listen, "", ""); status != http.StatusOK {
+		t.Fatal(status)
+	}
+	go func() {
+		status, _ := first.acked(t, g.listen, "", "")
+		answered <- status
+	}()
+	live := route{"", "GET", "/live/web", "", "", false}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, text := live.status(t, g.listen, ""); strings.Contains(text, `"msg"`) {
+			return
+		} else if time.Now().After(end) {
+			t.Fatalf("the second record is not in the log: %s", text)
+		}
 	}
 }

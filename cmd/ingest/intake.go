@@ -140,6 +140,8 @@ func stop(log zerolog.Logger, buf *buffer.Buffer, in *intake, grace time.Duratio
 	defer cancel()
 	answering, done := context.WithTimeout(ctx, grace/2)
 	defer done()
+	in.end()
+	go func() { _, _ = buf.Flush(answering) }() // for requests that wait until they are stored
 	in.close(answering)
 	left, err := buf.Flush(ctx)
 	if err != nil {

@@ -232,16 +232,17 @@ func openPremises(ctx context.Context, c config.Config, store *openstore.Store, 
 func bufferOptions(c config.Config, log zerolog.Logger, reg *count.Registry) buffer.Options {
 	maxAge, _ := c.MaxAge()
 	return buffer.Options{
-		Period:  time.Duration(c.Ingest.Period),
-		Size:    int64(c.Flush.Size),
-		Age:     time.Duration(c.Flush.Age),
-		Min:     int64(c.Flush.Min),
-		MaxAge:  maxAge,
-		Soft:    int64(c.Log.Soft),
-		Max:     int64(c.Log.Max),
-		Full:    func() bool { return diskFull(c.WALDir(), c.Log.DiskFull) },
-		Log:     log,
-		Metrics: reg,
+		Period:      time.Duration(c.Ingest.Period),
+		Size:        int64(c.Flush.Size),
+		Age:         time.Duration(c.Flush.Age),
+		Min:         int64(c.Flush.Min),
+		MaxAge:      maxAge,
+		StoredEvery: time.Duration(c.Flush.StoredEvery),
+		Soft:        int64(c.Log.Soft),
+		Max:         int64(c.Log.Max),
+		Full:        func() bool { return diskFull(c.WALDir(), c.Log.DiskFull) },
+		Log:         log,
+		Metrics:     reg,
 	}
 }
 

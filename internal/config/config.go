@@ -93,6 +93,8 @@ type Flush struct {
 	Age    Duration `yaml:"age" help:"Age at which a blob is made of at least flush-min." env:"BLOBTAIL_FLUSH_AGE"`
 	Min    Size     `yaml:"min" help:"See flush-age." env:"BLOBTAIL_FLUSH_MIN"`
 	MaxAge Auto     `yaml:"max-age" help:"Age at which a blob is made unconditionally; auto is 10m where readers can ask this ingester, else 5m." env:"BLOBTAIL_FLUSH_MAX_AGE"`
+	// StoredEvery bounds the blobs of services whose requests wait for them.
+	StoredEvery Duration `yaml:"stored-every" help:"How often batches are cut for who waits for blobs." env:"BLOBTAIL_FLUSH_STORED_EVERY"`
 	// Filters makes a search quick and costs an eighth of the CPU.
 	Filters bool `yaml:"filters" negatable:"" help:"Store words and ids with a blob, by which a search rules out blocks." env:"BLOBTAIL_FLUSH_FILTERS"`
 }
@@ -107,6 +109,8 @@ func (f Flush) validate(m *mistakes) {
 	// that of earlier versions, which a file may have from print-config.
 	m.check(f.Min <= f.Size || f.Min == Default().Flush.Min || f.Min == 1<<20, "flush.min", f.Min,
 		"want at most flush.size ("+f.Size.String()+"), or flush.age has no effect")
+	m.check(f.StoredEvery >= Duration(time.Second) && f.StoredEvery <= Duration(time.Minute), "flush.stored-every", f.StoredEvery,
+		"want 1s to 1m: requests wait for so long, and their clients for no longer than their own time-outs")
 }
 
 // Limits bounds the memory of requests.
@@ -171,7 +175,8 @@ func Default() Config {
 			Age:  Duration(time.Minute),
 			Min:  2 << 20,
 
-			Filters: true,
+			StoredEvery: Duration(time.Second),
+			Filters:     true,
 		},
 		Limits:    Limits{InFlight: 256 << 20, NewServices: 10_000},
 		Protocols: Protocols{Elasticsearch: "8.9.0"},

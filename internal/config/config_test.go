@@ -100,6 +100,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"live with a password", "live: 'http://a:s3cret@10.0.0.5'", `live: "http://...": want a URL without a name, a password or a query, for example http://10.0.0.5:8514`},
 		{"live with a password alone", "live: 'a:s3cret@10.0.0.5'", `live: "...": want`},
 		{"live with a fragment", "live: 'http://h#s3cret'", `live: "http://h#...": want`},
+		{"waiters of an hour", "flush: {stored-every: 1h}", "flush.stored-every: 1h: want 1s to 1m"},
+		{"waiters of no time", "flush: {stored-every: 0s}", "flush.stored-every: 0s: want 1s to 1m"},
 		{"acks of no service", "ingest: {acks: {'Pay*': stored}}", `ingest.acks: "Pay*": want a name or a glob`},
 		{"dedupe", "ingest: {dedupe: maybe}", "ingest.dedupe"},
 		{"time-near", "time-near: maybe", `time-near: "maybe": want on or off`},
