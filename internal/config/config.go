@@ -40,7 +40,7 @@ type Config struct {
 	TLS    TLS    `yaml:"tls" embed:"" prefix:"tls-"`
 	Flush  Flush  `yaml:"flush" embed:"" prefix:"flush-"`
 	Limits Limits `yaml:"limits" kong:"-"`
-	Log    Log    `yaml:"log" kong:"-"`
+	Logs   `yaml:",inline" kong:"-"`
 	NATS   NATS   `yaml:"nats" embed:""`
 	Syslog Syslog `yaml:"syslog" embed:""`
 	Tail   Tail   `yaml:"tail" embed:"" prefix:"tail-"`
@@ -181,10 +181,13 @@ func Default() Config {
 		Limits:    Limits{InFlight: 256 << 20, NewServices: 10_000},
 		Protocols: Protocols{Elasticsearch: "8.9.0"},
 		OTLP:      OTLP{ServiceFrom: conventions()},
-		Log:       Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
-		NATS:      NATS{Stream: "LOGS", Consumer: "blobtail", Partitions: []string{}, AckWait: Duration(10 * time.Minute)},
-		Tail:      Tail{Enabled: true, Prefix: "tail", Shards: 4},
-		Syslog:    Syslog{Allow: []string{}, Services: []string{}, MaxConns: 1000},
+		Logs: Logs{
+			Log:  Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
+			Ship: Ship{Every: Duration(250 * time.Millisecond), Wait: Duration(10 * time.Second), Fallback: "refuse", AdoptAfter: "auto"},
+		},
+		NATS:   NATS{Stream: "LOGS", Consumer: "blobtail", Partitions: []string{}, AckWait: Duration(10 * time.Minute)},
+		Tail:   Tail{Enabled: true, Prefix: "tail", Shards: 4},
+		Syslog: Syslog{Allow: []string{}, Services: []string{}, MaxConns: 1000},
 
 		Close:     Close{After: Duration(26 * time.Hour)},
 		Retention: Retention{Tail: Age(day), Grace: Duration(time.Hour), Rules: []Rule{}},
@@ -390,6 +393,7 @@ func (c Config) Validate() error {
 	m.check(p >= time.Minute && p <= time.Hour && time.Hour%p == 0 && p%time.Minute == 0,
 		"ingest.period", in.Period, "want a whole number of minutes that divides 60: 1m, 5m, 10m, 15m, 30m, 1h")
 	m.check(slices.Contains([]string{"body", "key", "off"}, in.Dedupe), "ingest.dedupe", in.Dedupe, "want body, key or off")
+	c.Ship.validate(&m)
 	m.check(slices.Contains([]string{"required", "best-effort"}, in.Announce), "ingest.announce", in.Announce, "want required or best-effort")
 	for _, a := range []struct{ key, value, or string }{{"live", c.Live, ", or off"}, {"ingest.advertise", c.Ingest.Advertise, ""}} {
 		example := "http://10.0.0.5:8514"
