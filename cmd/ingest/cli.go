@@ -117,7 +117,7 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 		if err == nil {
 			_, err = fmt.Fprintln(stdout, "the configuration is sound")
 		}
-		noteUnmatched(c, cli.Console{Name: "ingest", Stderr: stderr})
+		note(c, cli.Console{Name: "ingest", Stderr: stderr})
 		return err
 	case "print-config":
 		text, err := c.YAML()

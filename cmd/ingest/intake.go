@@ -18,6 +18,7 @@ import (
 	"blobtail/internal/storeid/premises"
 	"blobtail/reading/unflushed/live"
 	"blobtail/record"
+	"blobtail/record/ack"
 	"blobtail/source/httpsource"
 	"blobtail/source/otlp"
 	"blobtail/source/shippers"
@@ -50,7 +51,7 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 		Probed:      func() error { return errors.Join(in.err(), company.answering(buf)) },
 		Protocols:   shippers.Protocols(shipping(c)),
 		Allow:       secure.newcomers.allow(),
-		Ships:       secure.levels.ships(),
+		Ships:       secure.levels.asks(ack.Shipped),
 		Fields:      fields,
 		Admin:       c.Ingest.Admin,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),

@@ -26,10 +26,10 @@ func listenAs(flag, address string, c config.Config) (net.Listener, error) {
 // openToOthers is the warning about an address that others than this host may reach.
 const openToOthers = "every host that reaches this address can send records and read those that are in no blob yet; nobody is authenticated"
 
-// warn warns of what stored fields cost and leave unmasked, and if others than this host can send records
+// warn warns of what stored fields cost and leave unmasked, of a door that keeps no level, and if others than this host can send records
 // and read them.
-func warn(log zerolog.Logger, c config.Config, l net.Listener) {
-	for _, note := range c.FormNotes() {
+func warn(log zerolog.Logger, c config.Config, levels *levels, l net.Listener) {
+	for _, note := range append(c.FormNotes(), levels.unanswered(c.Syslog)...) {
 		log.Warn().Msg(note)
 	}
 	if !loopback.Listener(l) && c.Access.Tokens == "" {

@@ -111,7 +111,7 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 		return fmt.Errorf("listen for records: %w", err)
 	}
 	defer records.Close()
-	warn(log, c, records)
+	warn(log, c, secure.levels, records)
 	company, err = newCompany(c, store, premises, journal, buf, out.SetLane, own(c, records), log, reg)
 	if err != nil {
 		return err

@@ -105,12 +105,12 @@ func checkConfig(c config.Config) error {
 	return errors.Join(reasons...)
 }
 
-// noteUnmatched notes the rules that match no service of the store, or that it cannot be listed. That is
-// no fault of the configuration.
-func noteUnmatched(c config.Config, console cli.Console) {
+// note notes the rules that match no service of the store, or that it cannot be listed, what the levels
+// of acknowledgement cost, and which door does not keep them. That is no fault of the configuration.
+func note(c config.Config, console cli.Console) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkWait)
 	defer cancel()
-	notes, err := c.Unmatched(func(yield func(string, error) bool) {
+	services := func(yield func(string, error) bool) {
 		store, err := openstore.OpenWith(ctx, c.Store, false, openstore.Options{Reads: true})
 		if err != nil {
 			yield("", err)
@@ -122,13 +122,21 @@ func noteUnmatched(c config.Config, console cli.Console) {
 				return
 			}
 		}
-	})
-	notes = append(notes, c.FormNotes()...)
-	for _, note := range notes {
-		console.Note("%s", note)
 	}
+	notes, err := c.Unmatched(services)
 	if err != nil {
 		console.Note("it is not known whether each rule matches a service: %v", err)
+	}
+	notes = append(notes, c.FormNotes()...)
+	if l, err := newLevels(c); err == nil { // or checkConfig has said why not
+		costs, err := l.costs(c, services)
+		if err != nil {
+			console.Note("it is not known how many services wait until they are stored: %v", err)
+		}
+		notes = append(append(notes, costs...), l.unanswered(c.Syslog)...)
+	}
+	for _, note := range notes {
+		console.Note("%s", note)
 	}
 }
 
