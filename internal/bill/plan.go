@@ -37,7 +37,10 @@ type Plan struct {
 		Disk  units.Size `yaml:"disk" json:"disk"`
 	} `yaml:"machines" json:"machines"`
 	Flush Flush `yaml:"flush" json:"flush"`
-	Tail  struct {
+	Ship  struct {
+		Every units.Duration `yaml:"every" json:"every"` // 0: the log is not shipped
+	} `yaml:"ship" json:"ship"`
+	Tail struct {
 		Enabled string         `yaml:"enabled" json:"enabled"` // on or off
 		Every   units.Duration `yaml:"every" json:"every"`
 		Keep    units.Duration `yaml:"keep" json:"keep"`
@@ -78,6 +81,7 @@ func (p *Plan) validate() error {
 		"followers": {p.Followers, 0, 1e9, 1}, "reads-per-day": {p.ReadsPerDay, 0, 1e12}, "reads-of-cool": {p.ReadsOfCool, 0, p.ReadsPerDay},
 		"keep, in days": {days(p.Keep), 1, years}, "soft-delete, in days": {days(p.SoftDelete), 0, years}, "read-range, in days": {days(p.ReadRange), 1e-6, days(p.Keep)},
 		"flush.size": {float64(p.Flush.Size), 1, most}, "flush.max-age, in days": {days(p.Flush.MaxAge), 1e-5, years},
+		"ship.every, in days": {days(cmp.Or(p.Ship.Every, units.Duration(time.Second))), 1e-7, years},
 		"tail.every, in days": {days(p.Tail.Every), 1e-5, years}, "tail.keep, in days": {days(p.Tail.Keep), 0, years},
 		"tiers.hot, where blobs begin, in days": {days(p.Tiers["hot"]), 0, 0},
 	}

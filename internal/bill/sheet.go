@@ -149,6 +149,7 @@ func (p *Plan) rows(prices *Prices, m *Measured) []row {
 	writes, reads, retrieval := tierPrice(first, "writes"), tierPrice(first, "reads"), tierPrice(first, "retrieval")
 	out = append(out, []row{
 		{"puts", "PUTs of ingesters, by the rule of flush.*", writes, at + "requests.put", puts},
+		{"ship_puts", "PUTs of shipped logs, one each ship.every at an ingester", writes, "", p.ships(records)},
 		{"lists", "LISTs of ingesters, by the clock", lists, at + "requests.list", clock},
 		{"gets", "GETs of ingesters, by the clock", reads, at + "requests.get", clock},
 		{"heads", "HEADs of ingesters, by the clock", reads, at + "requests.head", clock},
@@ -176,6 +177,14 @@ func (p *Plan) rows(prices *Prices, m *Measured) []row {
 		out = append(out, row{"vms" + nth, "virtual machines", "machines." + k.Kind, "", count}, row{"disks" + nth, "disks of these", "disk", "", count * float64(k.Disk)})
 	}
 	return out
+}
+
+// ships is how many objects of their logs the ingesters ship a day: no more than there are records.
+func (p *Plan) ships(records float64) float64 {
+	if p.Ship.Every == 0 {
+		return 0
+	}
+	return min(records, p.Ingesters/days(p.Ship.Every))
 }
 
 // kept are the rows of blobs by their tiers, of which first is that of new blobs, and last the coolest
