@@ -24,13 +24,14 @@ import (
 const (
 	siteFolder     = "kubernetes-site"
 	monitorsFolder = "kubernetes-monitors"
+	diskFolder     = "kubernetes-disk"
 )
 
 // disk is a copy of the folders for kustomize in memory. change may change each file.
 func disk(t *testing.T, change func(name, text string) string) filesys.FileSystem {
 	t.Helper()
 	fs := filesys.MakeFsInMemory()
-	for _, folder := range []string{"kubernetes", siteFolder, monitorsFolder} {
+	for _, folder := range []string{"kubernetes", siteFolder, monitorsFolder, diskFolder} {
 		files, err := filepath.Glob(filepath.Join("..", folder, "*.yaml"))
 		if err != nil || len(files) < 2 {
 			t.Fatalf("%s: %v, %v", folder, files, err)
@@ -166,6 +167,32 @@ func TestWithoutRules(t *testing.T) {
 	want := slices.DeleteFunc(all, func(doc string) bool { return strings.Contains(doc, "\n  name: blobtail-vmalert\n") })
 	if !slices.Equal(left, want) {
 		t.Errorf("%d objects are left, want %d", len(left), len(want))
+	}
+}
+
+// TestDisk ensures that a site with the component has the class of disks, that the claims of the
+// ingesters name it, and that nothing else is changed.
+func TestDisk(t *testing.T) {
+	without := parts(build(t, disk(t, func(_, text string) string { return text }), siteFolder))
+	with := parts(build(t, disk(t, func(name, text string) string {
+		if name != siteFolder+"/kustomization.yaml" {
+			return text
+		}
+		return replaced(t, text, "# components: [../"+diskFolder+"]", "components: [../"+diskFolder+"]")
+	}), siteFolder))
+	added := slices.DeleteFunc(slices.Clone(with), func(doc string) bool { return slices.Contains(without, doc) })
+	gone := slices.DeleteFunc(without, func(doc string) bool { return slices.Contains(with, doc) })
+	if len(added) != 2 || len(gone) != 1 {
+		t.Fatalf("%d objects are added, %d are gone:\n%s", len(added), len(gone), strings.Join(added, "\n---\n"))
+	}
+	class, ingesters := added[0], added[1]
+	name := regexp.MustCompile(`(?m)^  name: (.+)$`).FindStringSubmatch(class)
+	claim := regexp.MustCompile(`\n +storageClassName: (.+)`).FindStringSubmatch(ingesters)
+	if !strings.Contains(class, "kind: StorageClass") || name == nil || claim == nil || name[1] != claim[1] {
+		t.Fatalf("%q is not %q in\n%s", claim, name, strings.Join(added, "\n---\n"))
+	}
+	if back := strings.Replace(ingesters, claim[0], "", 1); back != gone[0] {
+		t.Errorf("more than the class is another:\n%s", ingesters)
 	}
 }
 
