@@ -57,7 +57,7 @@ func (l *levels) asks(level ack.Level) bool {
 		slices.ContainsFunc(l.tokens, func(t *access.Token) bool { return t.Ack == level })
 }
 
-// unanswered warns of a level that the door without answers cannot keep.
+// unanswered warns of a level for which nobody waits, at the door without answers.
 func (l *levels) unanswered(c config.Syslog) (notes []string) {
 	level, why := l.least, "ingest.ack"
 	for i, p := range l.patterns {
@@ -68,8 +68,8 @@ func (l *levels) unanswered(c config.Syslog) (notes []string) {
 	if c.Listen == "" || level == ack.Disk {
 		return nil
 	}
-	return append(notes, fmt.Sprintf("syslog at %s has no answers, so it does not keep the level %v (%s): "+
-		"until its records are in blobs they are lost with the disk of the log; send what must not be lost over HTTP",
+	return append(notes, fmt.Sprintf("syslog at %s has no answers, so nobody waits for the level %v (%s): "+
+		"what it took may be lost with the disk of the log; send what must not be lost over HTTP",
 		c.Listen, level, why))
 }
 

@@ -123,7 +123,7 @@ func TestStopAnswersThoseWhoWait(t *testing.T) {
 func TestSyslogHasNoAnswers(t *testing.T) {
 	g := &guarded{log: new(safeBuffer)}
 	g.start(t, func(c *config.Config) { c.Ingest.Ack, c.Syslog.Listen = ack.Shipped, "127.0.0.1:0" })
-	const want = "syslog at 127.0.0.1:0 has no answers, so it does not keep the level shipped (ingest.ack)"
+	const want = "syslog at 127.0.0.1:0 has no answers, so nobody waits for the level shipped (ingest.ack)"
 	if !strings.Contains(g.log.String(), want) {
 		t.Errorf("no warning:\n%s", g.log)
 	}

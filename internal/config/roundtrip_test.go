@@ -11,6 +11,7 @@ import (
 
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
+	"blobtail/record/ack"
 )
 
 // texts are parts of the texts that a test draws: YAML, kong or Go may read them as something else
@@ -134,5 +135,23 @@ func TestNotUTF8(t *testing.T) {
 	c.Ingest.WAL = "/var/\xff"
 	if text, err := c.YAML(); err == nil || !strings.Contains(err.Error(), `"/var/\xff" is not in UTF-8`) {
 		t.Errorf("%v %s", err, text)
+	}
+}
+
+// So are the services with levels, whatever YAML may take their names and globs for.
+func TestServicesWithLevelsReadBack(t *testing.T) {
+	c := config.Default()
+	for i, pattern := range []string{"*", "pay*", "[a-c]*", "?x", "1e3", "true", "null", "07", "-", "a.b", `\*`, "[^a]*", "no", "0x1"} {
+		c.Ingest.Acks[pattern] = ack.Level(i % 3)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := load(t, string(text)); err != nil || !reflect.DeepEqual(back, c) {
+		t.Errorf("%v\n%v\nread back\n%v\nfrom\n%s", err, c.Ingest.Acks, back.Ingest.Acks, text)
 	}
 }
