@@ -71,7 +71,7 @@ func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt,
 	var m *message
 	if r.Reply != "" {
 		m = b.messages.add(remembered(r, pos, e), r.Reply, len(e.Runs))
-	} else if !r.Origin.IsZero() {
+	} else if !r.Origin.IsZero() && !(r.Moved && r.Outcome == record.Outcome{}) {
 		b.repeats.add(remembered(r, pos, e))
 	}
 	b.appended = pos
@@ -79,7 +79,9 @@ func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt,
 	b.m.expired.Add(int64(e.LeftOut.Records))
 	b.m.records.Add(int64(len(r.Lines) - e.LeftOut.Records))
 	b.m.bytes.Add(int64(len(r.Data)) - e.LeftOut.Bytes)
-	return record.Receipt{Expired: e.LeftOut.Expired, Wait: b.waitFor(pos, batches)}, pos, origin, nil
+	receipt := b.receipt(pos, func() []*Batch { return batches })
+	receipt.Expired = e.LeftOut.Expired
+	return receipt, pos, origin, nil
 }
 
 // refusals remembers the log's errors.
@@ -142,38 +144,49 @@ func (b *Buffer) known(r *record.Request, e *runlog.Encoder) (receipt record.Rec
 			return receipt, err != nil, err
 		}
 		b.m.redelivered.Inc()
-		return record.Receipt{Duplicate: true, Expired: int(m.expired), Wait: b.waitAgain(&m.rememberedOrigin, e)}, true, nil
+		return b.again(&m.rememberedOrigin, e), true, nil
 	}
 	first, ok := b.repeats.find(r)
-	if !ok {
+	if !ok || r.Moved {
 		return receipt, false, nil
 	}
 	if known, err = first.repeatOf(r); !known || err != nil {
 		return receipt, known, err
 	}
 	b.m.duplicates.Inc()
-	return record.Receipt{Duplicate: true, Expired: int(first.expired), Wait: b.waitAgain(&first, e)}, true, nil
+	return b.again(&first, e), true, nil
 }
 
-// waitFor returns the Wait of a request with its record at pos, which is in batches.
-func (b *Buffer) waitFor(pos wal.Pos, batches []*Batch) func(context.Context, bool) error {
-	return func(ctx context.Context, stored bool) error {
+// receipt returns the receipt of a request with its record at pos. batches finds those that it waits for;
+// b.mu is held then.
+func (b *Buffer) receipt(pos wal.Pos, batches func() []*Batch) record.Receipt {
+	r := record.Receipt{Wait: func(ctx context.Context, stored bool) error {
 		if err := b.log.Sync(pos); err != nil || !stored {
 			return err
 		}
 		b.mu.Lock()
-		b.want(batches)
+		found := batches()
+		b.demand.want(found)
 		b.mu.Unlock()
-		return await(ctx, batches)
+		return await(ctx, found)
+	}}
+	if b.o.Shipped != nil {
+		r.Shipped = func(ctx context.Context) error {
+			if err := b.log.Sync(pos); err != nil {
+				return err
+			}
+			return b.o.Shipped(ctx, pos)
+		}
 	}
+	return r
 }
 
 // want gets batches cut soon, if they are open. b.mu is held.
-func (b *Buffer) want(batches []*Batch) {
+func (d *demand) want(batches []*Batch) {
 	for _, batch := range batches {
 		if batch.isOpen() && !batch.wanted {
 			batch.wanted = true
-			b.demand.batches = append(b.demand.batches, batch)
+			d.batches = append(d.batches, batch)
 		}
 	}
 }

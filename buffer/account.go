@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"blobtail/buffer/wal"
@@ -16,6 +17,28 @@ func (b *Buffer) needed(front uint32) bool {
 // idleRoll is the size at which a log with all records stored starts a new segment. That
 // frees the disk, and the next start has little to read.
 const idleRoll = 4 << 20
+
+// Needed returns a position before which the log has no unstored run, 0 if that is not known. Batches
+// that were before it may have been copied to its end, at or before copied, which is durable.
+func (b *Buffer) Needed() (first, copied wal.Pos, err error) {
+	b.mu.Lock()
+	copied = b.settled
+	if first = b.log.Durable(); !b.Replayed() {
+		first = 0
+	}
+	front := uint32(math.MaxUint32)
+	for n := range b.index.segments {
+		front = min(front, n)
+	}
+	for batch := range b.index.segments[front] {
+		first = min(first, batch.named.First)
+	}
+	b.mu.Unlock()
+	if copied != 0 {
+		err = b.log.Sync(copied)
+	}
+	return first, copied, err
+}
 
 // release deletes segments from the front of the log while nothing needs them. The
 // commits are made durable first: without them a replay would look for deleted runs.

@@ -165,6 +165,9 @@ type Options struct {
 	// not acknowledged: then batches are cut. It must be quick; nil: never.
 	Crowded func() bool
 	Tail    Tail // sees everything that is accepted; nil: no tail
+	// Shipped returns nil once a durable record of the log is in the store, as part of the log; nil: the
+	// log is not shipped.
+	Shipped func(ctx context.Context, pos wal.Pos) error
 
 	// Workers bounds the batches in the sink at once, but for those whose upload is slow; 0: 8 and one
 	// a core.

@@ -2,7 +2,6 @@ package buffer
 
 import (
 	"cmp"
-	"context"
 	"encoding/binary"
 	"slices"
 
@@ -50,24 +49,17 @@ type repeatedRun struct {
 	span    runlog.Span
 }
 
-// waitAgain returns the Wait of a repeat, which e has encoded. It is as safe as the first request
-// and waits for the same batches, as far as they are not stored.
-func (b *Buffer) waitAgain(first *rememberedOrigin, e *runlog.Encoder) func(context.Context, bool) error {
+// again returns the receipt of a repeat, which e has encoded. It is as safe as the first request and
+// waits for the same batches, as far as they are not stored.
+func (b *Buffer) again(first *rememberedOrigin, e *runlog.Encoder) record.Receipt {
 	pos, end := first.pos, first.pos+wal.Pos(first.size)
 	runs := make([]repeatedRun, len(e.Runs))
 	for i := range e.Runs {
 		runs[i] = repeatedRun{e.Runs[i].Service, e.Runs[i].Span}
 	}
-	return func(ctx context.Context, stored bool) error {
-		if err := b.log.Sync(pos); err != nil || !stored {
-			return err
-		}
-		b.mu.Lock()
-		batches := b.index.holding(runs, pos, end)
-		b.want(batches)
-		b.mu.Unlock()
-		return await(ctx, batches)
-	}
+	receipt := b.receipt(pos, func() []*Batch { return b.index.holding(runs, pos, end) })
+	receipt.Duplicate, receipt.Expired = true, int(first.expired)
+	return receipt
 }
 
 func newRepeats() repeats {

@@ -13,6 +13,7 @@ import (
 type Record struct {
 	Type    byte
 	Pos     Pos      // position of the first byte of Payload
+	End     Pos      // of the next record in the segment
 	Payload []byte   // valid until the next step of the iteration
 	Segment *Segment // segment of the record
 }
@@ -48,12 +49,12 @@ func (l *Log) Replay(ctx context.Context) iter.Seq2[Record, error] {
 			}
 		}
 		if l.lacking != (hole{}) {
-			yield(Record{}, l.missing(l.lacking))
+			yield(Record{}, l.lacking.missing(l))
 		}
 	}
 }
 
-func (l *Log) missing(h hole) error {
+func (h hole) missing(l *Log) error {
 	reason := "the file is missing"
 	if h.first != h.last {
 		reason = fmt.Sprintf("the segments from %d to %d are missing", h.first, h.last)
@@ -70,7 +71,7 @@ type replay struct {
 
 // run returns false when the iteration is over.
 func (r *replay) run(ctx context.Context, seg *segment) bool {
-	if h := seg.lacking; h != (hole{}) && !r.yield(Record{}, r.log.missing(h)) {
+	if h := seg.lacking; h != (hole{}) && !r.yield(Record{}, h.missing(r.log)) {
 		return false
 	}
 	f, err := r.log.files.acquire(seg.Number)
@@ -108,13 +109,17 @@ func (r *replay) walk(ctx context.Context, seg *segment, f io.ReaderAt) bool {
 		if it.damaged() {
 			ok = r.damage(seg, it.off, it.length, it.reason)
 		} else {
-			pos := makePos(seg.Number, it.off+recordHeader)
-			ok = r.yield(Record{Type: it.typ, Pos: pos, Payload: it.payload, Segment: &info}, nil)
+			ok = r.yield(s.found(it, &info), nil)
 		}
 		if !ok {
 			return false
 		}
 	}
+}
+
+// found is a record of a segment, after its step.
+func (s *scanner) found(it item, seg *Segment) Record {
+	return Record{it.typ, makePos(seg.Number, it.off+recordHeader), makePos(seg.Number, s.off), it.payload, seg}
 }
 
 func (r *replay) damage(seg *segment, off, length int64, reason string) bool {
