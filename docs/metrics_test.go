@@ -76,7 +76,7 @@ func stream(t *testing.T) string {
 func ingesterMetrics(t *testing.T, bin string) map[string]bool {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "blobtail.yaml") // some metrics are those of settings
-	if err := os.WriteFile(config, []byte("counters: [{name: a, service: a}]\nrules: [{name: a, service: a, drop: true}]\nforms: [{services: [a], form: common, store: true}]"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("counters: [{name: a, service: a}]\nrules: [{name: a, service: a, drop: true}]\nforms: [{services: [a], form: common, store: true}]\ningest: {ack: shipped}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ready := started(t, filepath.Join(bin, "ingest"), "--config", config, "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",

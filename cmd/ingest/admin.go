@@ -45,6 +45,7 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, guard *door.Gu
 	}))
 	handle("/flush", http.MethodPost, guard.Here(patient(flush(buf))))
 	handle("/drain", http.MethodPost, guard.Here(patient(drain(buf, in))))
+	mux.Handle("POST /adopt/{id}", guard.Here(patient(adopt(in))))
 	handle("/debug/pprof/", get, guard.Here(http.DefaultServeMux)) // which net/http/pprof sets up
 	mux.Handle("POST /debug/pprof/symbol", guard.Here(http.DefaultServeMux))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { showSign(w, r, post, records) })
@@ -125,38 +126,47 @@ func drain(buf *buffer.Buffer, in *intake) http.Handler {
 
 // askDrain drains a running ingester, and returns when its log is empty.
 func askDrain(c config.Config, timeout config.Duration, stdout io.Writer) error {
+	host, took, err := askAdmin(c, "drain", "not drained", timeout)
+	if err == nil {
+		fmt.Fprintf(stdout, "the log is empty: all is in blobs after %s; the ingester at %s takes no more and can be stopped\n",
+			took.Round(time.Millisecond), host)
+	}
+	return err
+}
+
+// askAdmin has the running ingester at --admin do something. failed begins an error.
+func askAdmin(c config.Config, what, failed string, timeout config.Duration) (where string, took time.Duration, err error) {
 	host, port, err := net.SplitHostPort(c.Ingest.Admin)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return "", 0, &cli.UsageError{Err: err}
 	}
 	if host == "" || host == "0.0.0.0" || host == "::" {
 		host = "127.0.0.1" // the server listens everywhere, and answers this only here
 	}
-	where := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: "/drain"}
+	to := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: "/" + what}
 	if timeout > 0 {
-		where.RawQuery = "timeout=" + timeout.String()
+		to.RawQuery = "timeout=" + timeout.String()
 	}
 	begun := time.Now()
-	resp, err := http.Post(where.String(), "", nil)
+	resp, err := http.Post(to.String(), "", nil)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // the rest is our own request
 		}
-		return fmt.Errorf("no ingester answers at %s: %w; give the --admin that it was started with", where.Host, err)
+		return "", 0, fmt.Errorf("no ingester answers at %s: %w; give the --admin that it was started with", to.Host, err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	switch {
 	case err != nil:
-		return fmt.Errorf("not drained: read the answer of %s: %w", where.Host, err)
-	case trust.WantsTLS(resp, answer, &where) != "":
-		return fmt.Errorf("not drained: %s speaks TLS, so it is the listener for records; give the --admin that the ingester was started with, which speaks none", where.Host)
+		err = fmt.Errorf("%s: read the answer of %s: %w", failed, to.Host, err)
+	case trust.WantsTLS(resp, answer, &to) != "":
+		err = fmt.Errorf("%s: %s speaks TLS, so it is the listener for records; give the --admin that the ingester was started with, "+
+			"which speaks none", failed, to.Host)
 	case resp.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("not drained: %s does not know /drain; --admin is the admin listener, not the one for records", where.Host)
+		err = fmt.Errorf("%s: %s does not know /%s; --admin is the admin listener, not the one for records", failed, to.Host, what)
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("not drained (%s): %s", resp.Status, bytes.TrimSpace(answer))
+		err = fmt.Errorf("%s (%s): %s", failed, resp.Status, bytes.TrimSpace(answer))
 	}
-	fmt.Fprintf(stdout, "the log is empty: all is in blobs after %s; the ingester at %s takes no more and can be stopped\n",
-		time.Since(begun).Round(time.Millisecond), where.Host)
-	return nil
+	return to.Host, time.Since(begun), err
 }

@@ -38,6 +38,7 @@ type company struct {
 	premises  *premises.Premises
 	trial     *trial.Trial // whether the store takes anything
 	peers     *peers.Peers // other ingesters: readers need their records too
+	sent      *shipment
 	explained func(error) error
 	log       zerolog.Logger
 	quit      context.CancelFunc
@@ -124,6 +125,7 @@ func (p *company) run(ctx context.Context, group *errgroup.Group) {
 	for _, run := range []func(context.Context){p.clock.Run, announce, p.peers.Run, p.premises.Run, p.trial.Run} {
 		group.Go(func() error { run(ctx); return nil })
 	}
+	p.sent.run(ctx, group)
 }
 
 // await returns when all are closed, at until, or when ctx ends.
@@ -148,7 +150,7 @@ func (p *company) taking(buf *buffer.Buffer) error {
 	if err := buf.Ready(); err != nil {
 		return fmt.Errorf("the log takes no appends: %w", err)
 	}
-	return errors.Join(p.premises.Ready(), p.clock.Err())
+	return errors.Join(p.premises.Ready(), p.clock.Err(), p.sent.err())
 }
 
 // answering returns the reason why records would not be accepted now, for senders that ask before
@@ -210,6 +212,7 @@ func (p *company) started(ctx context.Context, group *errgroup.Group, log zerolo
 
 // stop tells the peers that this ingester ends, and whether all records are in blobs.
 func (p *company) stop(empty bool) {
+	p.sent.tidy()
 	p.quit()
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()

@@ -30,6 +30,9 @@ type grammar struct {
 	Drain struct {
 		Timeout config.Duration `help:"How long to wait; none: until all is in blobs." placeholder:"DURATION"`
 	} `cmd:"" help:"Have the ingester at --admin take no more, and wait until its log is empty."`
+	Adopt struct {
+		ID string `arg:"" help:"As logquery ingesters shows it." placeholder:"ID"`
+	} `cmd:"" help:"Have the ingester at --admin take over what a silent one has shipped to the store."`
 	Forget struct {
 		ID     string          `arg:"" optional:"" help:"As logquery ingesters shows it." placeholder:"ID"`
 		Lost   bool            `help:"Acknowledge what the ingester has lost, so that reads are complete without it."`
@@ -127,6 +130,8 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 		return err
 	case "drain":
 		return askDrain(c, g.Drain.Timeout, stdout)
+	case "adopt <id>":
+		return askAdopt(c, g.Adopt.ID, stdout)
 	case "forget", "forget <id>":
 		return forget(c, g.Forget.ID, g.Forget.Lost, time.Duration(g.Forget.Silent), stdout)
 	}

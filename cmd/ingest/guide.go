@@ -13,6 +13,7 @@ func signposts() *guide.Guide {
 		// The others start an ingester, or say whether it would start.
 		Uses: map[string][]string{
 			"drain":      {"config", "admin"},
+			"adopt":      {"config", "admin"},
 			"forget":     {"config", "store", "tls-ca", "tls-server-name"},
 			"token":      {"config", "tokens"},
 			"import":     {"config", "store", "wal", "period", "flush-size", "flush-age", "flush-min", "flush-max-age", "flush-filters"},

@@ -30,6 +30,7 @@ type intake struct {
 	http   *http.Server
 	stream *stream
 	syslog *syslogs
+	sent   *shipment
 	log    zerolog.Logger
 
 	ended context.Context
@@ -42,7 +43,7 @@ type intake struct {
 // listens for syslog. The sources hand requests to accept. ready is the reason why records
 // cannot be accepted, stored or announced.
 func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *buffer.Buffer, newest *live.Newest, company *company, stream *stream, secure *security, guard *door.Guard, log zerolog.Logger, reg *count.Registry) (in *intake, ready func() error, err error) {
-	in = &intake{stream: stream, log: part(log, "intake")}
+	in = &intake{stream: stream, sent: company.sent, log: part(log, "intake")}
 	in.ended, in.end = context.WithCancel(context.Background())
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
 	options := httpsource.Options{
@@ -161,13 +162,14 @@ type gate struct {
 	announcer *lease.Announcer
 	premises  *premises.Premises
 	levels    *levels
+	sent      *shipment
 }
 
 // Accept implements the Accepter of the sources. It waits while the row of the ingester
 // is being written. If that fails the error is [record.ErrFull] on a full disk, as that of the log,
 // and else [record.ErrUnheld].
 func (g gate) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
-	if err := g.premises.Ready(); err != nil {
+	if err := errors.Join(g.premises.Ready(), g.sent.err()); err != nil {
 		return record.Receipt{}, fmt.Errorf("%w: %w", record.ErrUnheld, err)
 	}
 	leave, err := g.announcer.Enter(ctx, r.Earliest())

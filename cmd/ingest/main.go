@@ -100,9 +100,8 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	defer stream.close()
 	tail := newTail()
 	var company *company
-	options := bufferOptions(c, part(log, "buffer"), reg)
-	options.Expired, options.Tail = out.expired, tail.of(c)
-	options.Messages, options.Crowded = stream.messages(), stream.crowded()
+	options, sent := shipped(c, secure.levels, bufferOptions(c, part(log, "buffer"), reg))
+	options.Expired, options.Tail, options.Messages, options.Crowded = out.expired, tail.of(c), stream.messages(), stream.crowded()
 	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
 	buf := buffer.New(journal, out, options)
 	secure.newcomers.buf = buf
@@ -112,12 +111,14 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	}
 	defer records.Close()
 	warn(log, c, secure.levels, records)
-	company, err = newCompany(c, store, premises, journal, buf, out.SetLane, own(c, records), log, reg)
-	if err != nil {
+	if company, err = newCompany(c, store, premises, journal, buf, out.SetLane, own(c, records), log, reg); err != nil {
+		return err
+	}
+	if err := sent.join(c, company, store, journal, buf, reg); err != nil {
 		return err
 	}
 	tail.join(c, company, buf, log, reg)
-	accept, counts := h.counted(gate{buf, company.announcer, company.premises, secure.levels}, reg)
+	accept, counts := h.counted(gate{buf, company.announcer, company.premises, secure.levels, sent}, reg)
 	in, ready, err := newIntake(c, h.fields, accept, buf, out.newest, company, stream, secure, secure.recordsDoor(c, records), log, reg)
 	if err != nil {
 		return err
@@ -128,8 +129,7 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	defer operators.Close()
-	sendTo := url.URL{Scheme: scheme(c), Host: records.Addr().String()}
-	admin := newAdmin(buf, in, ready, secure.operatorsDoor(c, operators), sendTo, reg)
+	admin := newAdmin(buf, in, ready, secure.operatorsDoor(c, operators), url.URL{Scheme: scheme(c), Host: records.Addr().String()}, reg)
 	p := &parts{accept, counts, out.watch, buf, stream, company, tail, in, ready, admin, secure, records, operators}
 	return p.run(ctx, c, log, begun.Add(companyWait))
 }

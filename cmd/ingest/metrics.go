@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"blobtail/buffer/ship"
 	"blobtail/internal/clockskew"
 	"blobtail/internal/count"
 	"blobtail/internal/lease"
@@ -40,6 +41,15 @@ func showCompany(a *lease.Announcer, clock *clockskew.Checker, reg *count.Regist
 	c.results("blobtail_heartbeat_total", "Announcements of this ingester, by result.", "written", a.Beats)
 	c.gauge("blobtail_lane", "Lane of this ingester: the leading part of its blobs' numbers.", func() float64 { return float64(a.Lane()) })
 	c.gauge("blobtail_clock_skew_seconds", "How far this host's clock is ahead of the store's; 0 while that is not known.", func() float64 { return clock.Skew().Seconds() })
+}
+
+// showShip registers the metrics of the shipped log.
+func showShip(s *ship.Shipper, reg *count.Registry) {
+	c := counters{reg}
+	c.results("blobtail_ship_objects_total", "Attempts to ship a part of the log to the store, by result.", "created",
+		func() (made, failed uint64) { made, failed, _ = s.Stats(); return made, failed })
+	c.counter("blobtail_ship_bytes_total", "Bytes of the parts of the log in the store, compressed.",
+		func() uint64 { _, _, n := s.Stats(); return n })
 }
 
 // showTail registers the metrics of the tail's writer.

@@ -60,15 +60,10 @@ func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdo
 		}
 		return err
 	}
-	token, err := config.Token(os.Getenv, "BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile)
+	q, err := newQuestion(c)
 	if err != nil {
 		return err
 	}
-	believed, err := believed(c.TLS)
-	if err != nil {
-		return err
-	}
-	q := &question{token: token, trust: believed, unanswered: make(map[string]string)}
 	var gone []lease.Ingester
 	if silent != 0 {
 		gone, err = lease.ForgetSilent(ctx, tables, store, silent, now, q.ask)
@@ -93,6 +88,15 @@ type question struct {
 
 	mu         sync.Mutex
 	unanswered map[string]string // why, by id
+}
+
+func newQuestion(c config.Config) (*question, error) {
+	token, err := config.Token(os.Getenv, "BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile)
+	if err != nil {
+		return nil, err
+	}
+	believed, err := believed(c.TLS)
+	return &question{token: token, trust: believed, unanswered: make(map[string]string)}, err
 }
 
 // ask is a [lease.Ask].

@@ -121,8 +121,9 @@ type Announcer struct {
 	process string
 	// started is the time, by the store's clock, when Run, or an Enter before it, began.
 	started func() time.Time
-	first   chan struct{} // closed after the first attempt
-	ended   chan struct{} // closed when Run has returned
+	first   chan struct{}           // closed after the first attempt
+	ended   chan struct{}           // closed when Run has returned
+	ships   func(was string) string // see Ship
 	written atomic.Uint64
 	missed  atomic.Uint64
 	lease
@@ -148,19 +149,26 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 		o: o, tables: tables, process: newID(), started: sync.OnceValue(o.Now),
 		first: make(chan struct{}), ended: make(chan struct{}),
 		failed: errors.New("this ingester is not announced yet"), good: time.Now(),
-		lease: lease{turn: semaphore.NewWeighted(1), notes: notes},
+		lease: lease{turn: semaphore.NewWeighted(1), notes: notes}, ships: func(string) string { return "" },
 	}
 	a.lane.Store(int64(o.Lane))
 	if o.Auto && notes.Lane >= 0 {
 		a.lane.Store(int64(min(notes.Lane, Lanes-1)))
 	}
 	a.holding.Store(notes.State == Holding)
+	if notes.Ships != "" {
+		a.holding.Store(false) // another may have adopted the log, and cleared the row
+	}
 	a.floor.Store(notes.floor())
 	a.need.Store(math.MaxInt64)
 	a.busy.Store(time.Now().UnixNano())
 	a.shown.Store(&notes)
 	return a, err
 }
+
+// Ship has the row say what the log's shipper says, which is told what the row may say now: see
+// [Shipping]. It is called before Run and Enter, if at all.
+func (a *Announcer) Ship(ships func(was string) string) { a.ships = ships }
 
 // Beats is how many announcements were written, and how many failed.
 func (a *Announcer) Beats() (written, failed uint64) { return a.written.Load(), a.missed.Load() }

@@ -140,9 +140,18 @@ type Ingester struct {
 	Floor time.Time
 	// Lost is the loss that the ingester found and no operator has acknowledged.
 	Lost Loss
+	Shipping
 
 	acked   time.Time // Until of the loss that an operator acknowledged last
 	version string    // of the row
+}
+
+// Shipping says what is known of a copy of the log in the store.
+type Shipping struct {
+	// Ships is the least that the ingester acknowledges, disk or shipped, if it ships its log. Then
+	// another may adopt it. "": it ships none.
+	Ships   string
+	Adopter string // the ingester that has adopted it
 }
 
 // Loss is a span of arrival in which records may be lost, by the ingester's clock.
@@ -331,6 +340,7 @@ func (i *Ingester) properties() map[string]any {
 		"process": &i.Process, "store": &i.Store, "storeid": &i.StoreID, "state": (*string)(&i.State),
 		"besteffort": &i.BestEffort, "lane": &i.Lane, "address": &i.Address, "host": &i.Host, "version": &i.Version,
 		"position": &i.Position, "at": &i.At, "started": &i.Started, "oldest": &i.Oldest, "floor": &i.Floor, "forgotten": &i.GivenUp,
+		"ships": &i.Ships, "adopter": &i.Adopter,
 		"lostsince": &i.Lost.Since, "lostuntil": &i.Lost.Until, "lostacked": &i.acked,
 	}
 }
@@ -341,7 +351,9 @@ func (i Ingester) row() storage.Row {
 	for name, field := range i.properties() {
 		switch v := field.(type) {
 		case *string:
-			props[name] = *v
+			if *v != "" {
+				props[name] = *v
+			}
 		case *int:
 			props[name] = int64(*v)
 		case *uint64:

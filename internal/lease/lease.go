@@ -189,6 +189,11 @@ func (a *Announcer) tryWrite(ctx context.Context, want claim) error {
 		}
 	}
 	next := a.compose(want, id)
+	if next.Ships != "" { // before the row: a start on this file must not rely on a row that may be adopted
+		if err := a.notes.change(func(n *notes) { n.Ships = next.Ships }); err != nil {
+			return err
+		}
+	}
 	version, err := a.tables.Swap(ctx, Table, Partition, next.row())
 	if err != nil {
 		a.known = false
@@ -201,7 +206,7 @@ func (a *Announcer) tryWrite(ctx context.Context, want claim) error {
 	}
 	err = a.notes.change(func(n *notes) {
 		n.say(want)
-		n.Announced, n.Writers, n.Lane = true, []string{a.process}, next.Lane
+		n.Announced, n.Writers, n.Lane, n.Ships = true, []string{a.process}, next.Lane, next.Ships
 	})
 	if err == nil && want.state == Holding {
 		a.floor.Store(want.floor)
@@ -217,7 +222,7 @@ func (a *Announcer) compose(want claim, storeID string) Ingester {
 		ID: a.notes.ID, Process: a.process, Store: a.o.Store, StoreID: storeID, State: want.state, BestEffort: a.o.BestEffort, Lane: a.Lane(), Floor: want.time(),
 		Address: text(a.o.Address), Host: text(a.o.Host), Version: text(a.o.Version),
 		Position: a.o.Position(), Oldest: a.oldest(now), Started: a.started(), At: now,
-		Lost: a.notes.Loss, acked: a.notes.Acked, version: a.row.version,
+		Lost: a.notes.Loss, Shipping: Shipping{Ships: a.ships(a.notes.Ships)}, acked: a.notes.Acked, version: a.row.version,
 	}
 }
 
@@ -312,7 +317,7 @@ func (a *Announcer) takeNewID(otherStore bool) error {
 	old, id := a.notes.ID, newID()
 	err := a.notes.change(func(n *notes) {
 		n.say(claim{"", unknown})
-		n.ID, n.Announced, n.Writers = id, false, []string{a.process}
+		n.ID, n.Announced, n.Writers, n.Ships = id, false, []string{a.process}, ""
 		if otherStore {
 			n.Others = nil
 		}

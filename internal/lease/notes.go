@@ -51,6 +51,8 @@ type notes struct {
 	Others []string  `json:"others,omitempty"`
 	Loss             // that no operator has acknowledged
 	Acked  time.Time `json:"acked,omitzero"` // Until of one that an operator has acknowledged
+	// Ships is what the row may say.
+	Ships string `json:"ships,omitempty"`
 	// Lane is the last one; -1 if there was none.
 	Lane int `json:"lane"`
 
