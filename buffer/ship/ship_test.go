@@ -1,0 +1,321 @@
+package ship_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/buffer"
+	"blobtail/buffer/ship"
+	"blobtail/buffer/wal"
+	"blobtail/internal/dev/testkit/box"
+	"blobtail/internal/lease"
+	"blobtail/record"
+	"blobtail/record/ack"
+	"blobtail/record/origin"
+	"blobtail/storage"
+	"blobtail/storage/fsys/simdisk"
+	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
+)
+
+// node is an ingester that ships its log.
+type node struct {
+	*box.Process
+	*ship.Shipper
+	t     *testing.T
+	store *mem.Store
+	n     int
+}
+
+const dir = "/var/wal"
+
+// start starts an ingester with an empty disk. script decides about its requests to the store.
+func start(t *testing.T, store *mem.Store, id, storeID string, script storagetest.Script, change ...func(*ship.Options)) *node {
+	t.Helper()
+	disk := simdisk.New(1)
+	log, err := wal.Open(dir, wal.Options{FS: disk, Reserve: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, store: store}
+	blobs := storage.BlobStore(store)
+	if script != nil {
+		blobs = storagetest.Faulty(store, script)
+	}
+	known := func() (string, error) { return storeID, nil }
+	n.Process, err = box.NewProcess(log, box.Options{
+		Blobs: blobs, Tables: store, Lease: lease.Options{ID: id, Dir: dir, FS: disk, StoreID: known, Host: id, Now: time.Now},
+		Buffer: buffer.Options{Age: time.Hour, MaxAge: time.Hour, Shipped: n.Wait},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := ship.Options{
+		Log: log, Blobs: blobs, ID: n.Announcer.ID, StoreID: known, Needed: n.Buffer.Needed,
+		Every: 250 * time.Millisecond, Wait: 10 * time.Second, Strict: true,
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	if n.Shipper, err = ship.New(o); err != nil {
+		t.Fatal(err)
+	}
+	n.Announcer.Ship(n.Ships)
+	n.Process.Run()
+	n.Go(func(ctx context.Context) { _ = n.Shipper.Run(ctx) }) // the tests look for Fenced
+	n.Go(n.Reap)
+	return n
+}
+
+// Wait is that of the shipper.
+func (n *node) Wait(ctx context.Context, pos wal.Pos) error { return n.Shipper.Wait(ctx, pos) }
+
+// end ends the process as SIGKILL does.
+func (n *node) end() {
+	n.End()
+	if err := n.Process.Wait(); err != nil {
+		n.t.Error(err)
+	}
+}
+
+// send sends a record and waits for a level.
+func (n *node) send(level ack.Level) error {
+	n.n++
+	now := time.Now().UnixNano()
+	line := fmt.Appendf(nil, `{"ts":%q,"level":"","service":"web","msg":"%d"}`+"\n", record.AppendTime(nil, now), n.n)
+	r := &record.Request{Services: []string{"web"}, Data: line, Lines: []record.Line{{Time: now, Len: uint32(len(line))}}}
+	r.Origin = origin.OfBody("", "/ingest", 0, line, now)
+	receipt, err := n.Accept(n.t.Context(), r)
+	if err != nil {
+		return err
+	}
+	return receipt.Reached(n.t.Context(), level)
+}
+
+func (n *node) mustSend(level ack.Level) {
+	n.t.Helper()
+	if err := n.send(level); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// adopt has an ingester adopt another one that is silent.
+func (n *node) adopt(id string) error {
+	return n.Adopt(n.t.Context(), id, ship.Adoption{
+		Tables: n.store, Accept: n.Accept, Now: time.Now, Ask: func(context.Context, lease.Ingester) error { return nil },
+	})
+}
+
+// objects are the keys under the log of an ingester.
+func (n *node) objects(id string) (keys []string) {
+	n.t.Helper()
+	for o, err := range n.store.List(n.t.Context(), "_wal/"+id+"/", "") {
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		keys = append(keys, o.Key)
+	}
+	return keys
+}
+
+func (n *node) row(id string) lease.Ingester {
+	n.t.Helper()
+	rows, err := lease.List(n.t.Context(), n.store, "")
+	for _, i := range rows {
+		if i.ID == id {
+			return i
+		}
+	}
+	n.t.Fatalf("%s has no row: %v", id, err)
+	return lease.Ingester{}
+}
+
+const a, b, storeID = "0000000a", "0000000b", "0123456789abcdef0123456789abcdef"
+
+// Objects go when their records are in blobs, but for the last. So a start, and an adopter, know the
+// number of the next.
+func TestObjectsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, mem.New(mem.Options{}), a, storeID, nil)
+		defer n.end()
+		for range 5 {
+			n.mustSend(ack.Shipped)
+		}
+		time.Sleep(10 * time.Second)
+		if got := n.objects(a); len(got) != 5 || got[0] != "_wal/"+a+"/00000001" {
+			t.Errorf("the store has %q", got)
+		}
+		if _, err := n.Buffer.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if got := n.objects(a); len(got) != 1 || got[0] != "_wal/"+a+"/00000005" {
+			t.Errorf("when all is in blobs, the store has %q", got)
+		}
+	})
+}
+
+// Records of the disk alone are shipped too, and records since the last object cost one.
+func TestShipsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, mem.New(mem.Options{}), a, storeID, nil)
+		defer n.end()
+		for range 20 {
+			n.mustSend(ack.Disk)
+		}
+		time.Sleep(time.Second)
+		if got := n.objects(a); len(got) == 0 || len(got) > 2 {
+			t.Errorf("20 records are in %q", got)
+		}
+		m := start(t, n.store, b, storeID, nil)
+		defer m.end()
+		n.End()
+		time.Sleep(2 * time.Minute)
+		if err := m.adopt(a); err != nil {
+			t.Fatal(err)
+		}
+		live, err := m.Buffer.Live(t.Context(), buffer.LiveQuery{To: 1<<63 - 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer live.Close()
+		found := 0
+		if err := live.Each(t.Context(), func(*record.Entry) error { found++; return nil }); err != nil || found != 20 {
+			t.Errorf("%d records are adopted, %v", found, err)
+		}
+		if row := n.row(a); row.State != lease.Stopped || row.Adopter != b || row.Lost.Any() {
+			t.Errorf("the row of the adopted one: %+v", row)
+		}
+	})
+}
+
+// A store that does not answer: requests are told after a while, and the next ones at once. Nothing is
+// dropped. A lost answer is no matter.
+func TestStoreAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		disk bool
+		want error
+	}{"refuse": {false, record.ErrUnheld}, "disk": {true, ack.ErrDisk}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				away, lost := true, true
+				script := func(op storagetest.Op, key string) storagetest.Fault {
+					switch {
+					case op == storagetest.Create && away:
+						return storagetest.Fault{Before: storagetest.ErrFault}
+					case op == storagetest.Create && lost:
+						lost = false
+						return storagetest.Fault{After: storagetest.ErrFault}
+					}
+					return storagetest.Fault{}
+				}
+				n := start(t, mem.New(mem.Options{}), a, storeID, script, func(o *ship.Options) { o.Disk = c.disk })
+				defer n.end()
+				begun := time.Now()
+				if err := n.send(ack.Shipped); !errors.Is(err, c.want) || time.Since(begun) != 10*time.Second {
+					t.Errorf("%v after %s", err, time.Since(begun))
+				}
+				begun = time.Now()
+				if err := n.send(ack.Shipped); !errors.Is(err, c.want) || time.Since(begun) > time.Second {
+					t.Errorf("the next one: %v after %s", err, time.Since(begun))
+				}
+				n.mustSend(ack.Disk)
+				away = false
+				time.Sleep(20 * time.Second)
+				n.mustSend(ack.Shipped)
+				if got := n.objects(a); len(got) < 2 || lost {
+					t.Errorf("the store has %q", got)
+				}
+				if err := n.Fenced(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// An adopted ingester acknowledges nothing as shipped, and says who has adopted it.
+func TestFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, mem.New(mem.Options{}), a, storeID, nil)
+		defer n.end()
+		m := start(t, n.store, b, storeID, nil)
+		defer m.end()
+		n.mustSend(ack.Shipped)
+		if err := m.adopt(a); err == nil || !strings.Contains(err.Error(), "announced itself") {
+			t.Errorf("one that runs is adopted: %v", err)
+		}
+		n.Quiet() // neither its row nor its log
+		time.Sleep(2 * time.Minute)
+		if err := m.adopt(a); err != nil {
+			t.Fatal(err)
+		}
+		again, done := context.WithTimeout(t.Context(), time.Minute)
+		defer done()
+		go func() { _ = n.Shipper.Run(again) }()
+		err := n.send(ack.Shipped)
+		if !errors.Is(err, record.ErrUnheld) || !strings.Contains(err.Error(), "ingester "+b+" has adopted "+a) {
+			t.Errorf("an adopted one answers %v", err)
+		}
+		if err := m.adopt(a); err == nil {
+			t.Error("one without records is adopted")
+		}
+	})
+}
+
+// Objects of another store, and damaged ones, are refused: the row stays as it is.
+func TestNotAdopted(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, n *node)
+		of    string // the store of the adopter
+		want  string
+	}{
+		"another store": {func(*testing.T, *node) {}, strings.Repeat("f", 32), "ships to the store " + storeID},
+		"a copied object": {func(t *testing.T, n *node) {
+			meta := map[string]string{"format": "1", "store": strings.Repeat("f", 32), "object": "1", "from": "1", "to": "2", "until": "3"}
+			if err := n.store.Create(t.Context(), "_wal/"+a+"/00000000", nil, storage.Attrs{Metadata: meta}); err != nil {
+				t.Fatal(err)
+			}
+		}, storeID, "is of the store ffff"},
+		"a damaged object": {func(t *testing.T, n *node) {
+			key := "_wal/" + a + "/00000001"
+			o, err := n.store.Stat(t.Context(), key)
+			if err == nil {
+				err = errors.Join(n.store.Delete(t.Context(), o), n.store.Create(t.Context(), key, []byte("nothing of ours"), o.Attrs))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, storeID, "_wal/" + a + "/00000001: damaged"},
+		"an object of a newer version": {func(t *testing.T, n *node) {
+			attrs := storage.Attrs{Metadata: map[string]string{"format": "2"}}
+			if err := n.store.Create(t.Context(), "_wal/"+a+"/00000009", nil, attrs); err != nil {
+				t.Fatal(err)
+			}
+		}, storeID, "use a newer version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := start(t, mem.New(mem.Options{}), a, storeID, nil)
+				defer n.end()
+				n.mustSend(ack.Shipped)
+				n.Quiet()
+				c.spoil(t, n)
+				m := start(t, n.store, b, c.of, nil)
+				defer m.end()
+				time.Sleep(2 * time.Minute)
+				if err := m.adopt(a); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v, want a word of %q", err, c.want)
+				}
+				if row := n.row(a); row.State != lease.Holding {
+					t.Errorf("the row: %+v", row)
+				}
+			})
+		})
+	}
+}
