@@ -94,6 +94,7 @@ var simulation = testkit.Simulation{
 type totals struct {
 	Starts, Kills, PowerCuts, Stops, Destroyed, Damaged, Frozen, Copies, Drops, OtherStore int
 	Sent, Acked                                                                            int
+	Adopted, Fenced, Back, Broken                                                          int
 	Reads, Complete, Blind                                                                 int
 	Holding, Idle, Stopped, Forgotten, Losses                                              int
 	LateWrites, LateLanded                                                                 int

@@ -12,6 +12,7 @@ import (
 	"blobtail/internal/lease"
 	"blobtail/internal/storeid/premises"
 	"blobtail/reading/unflushed/live"
+	levels "blobtail/record/ack"
 	"blobtail/storage/fsys/simdisk"
 	"blobtail/tailindex"
 )
@@ -29,6 +30,8 @@ type ingester struct {
 	tables, writes, blobs, door sky
 
 	disk *simdisk.Disk // nil: destroyed
+	away *simdisk.Disk // taken away, and may come back; nil: none is
+	lax  bool          // it acknowledges what is on its disk alone, though it ships its log
 	to   *store        // the store it was last started with
 	proc *process      // nil: no process runs
 
@@ -36,6 +39,7 @@ type ingester struct {
 	id       string          // while it has no notes; "": any
 	ids      map[string]bool // all ids it has had
 	absences []*absence
+	given    uint64 // when an operator has acknowledged what was lost by an adoption
 }
 
 // process is one start of an ingester, with its premises and its gate.
@@ -46,6 +50,7 @@ type process struct {
 	address  string // host it listens at
 	gate     *gate
 	premises *premises.Premises
+	sent     *shipment // nil: the log is not shipped
 
 	mu     sync.Mutex
 	port   *box.Port // nil: it does not listen yet
@@ -110,11 +115,23 @@ func (p *process) wire(fs host, log *wal.Log) (err error) {
 	if w.p.Tail { // of old ingesters, and of others
 		o.Tail = &tailindex.Options{Every: []time.Duration{time.Second, 5 * time.Second, tailindex.MostEvery}[in.n%3]}
 	}
+	if w.p.Ships {
+		if in.n%2 == 1 { // batches that cannot be stored are copied to the end of the log
+			o.Buffer.Soft = w.p.Segment
+		}
+		o.Buffer.Shipped = func(ctx context.Context, pos wal.Pos) error { return p.sent.Wait(ctx, pos) }
+	}
 	if p.Process, err = box.NewProcess(log, o); err != nil {
 		return err
 	}
+	if w.p.Ships {
+		if p.sent, err = newShipment(p, y); err != nil {
+			return err
+		}
+	}
 	p.Run()
 	p.Go(p.premises.Run)
+	p.sent.run()
 	return nil
 }
 
@@ -302,12 +319,18 @@ func (p *process) send(q *request, stored bool) error {
 	if err != nil {
 		return err
 	}
-	if err := receipt.Wait(ctx, stored); err != nil {
+	level := levels.Disk
+	if stored {
+		level = levels.Stored
+	} else if p.sent != nil {
+		level = p.sent.level(rng)
+	}
+	if err := receipt.Reached(ctx, level); err != nil {
 		return err
 	}
 	if err := p.gate.pass(); err != nil {
 		return err
 	}
-	w.acknowledged(part, p.in, p.to)
+	w.acknowledged(part, p.in, p.to, p.sent != nil && level == levels.Disk)
 	return nil
 }

@@ -25,6 +25,8 @@ type ack struct {
 	by *ingester
 	to *store
 	at uint64
+	// weak says that it was on the disk of an ingester alone, whose log others adopt.
+	weak bool
 }
 
 // request is a sender's request, which may be sent several times.
@@ -139,13 +141,13 @@ func (w *world) toward(q *request, s *store) {
 }
 
 // acknowledged notes that a request was acknowledged to its sender.
-func (w *world) acknowledged(q *request, by *ingester, to *store) {
+func (w *world) acknowledged(q *request, by *ingester, to *store, weak bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.totals.Acked++
 	at := w.tickLocked()
 	for _, r := range q.all {
-		r.acks = append(r.acks, ack{by, to, at})
+		r.acks = append(r.acks, ack{by, to, at, weak})
 	}
 }
 
@@ -224,7 +226,7 @@ func (w *world) writer(process string) *ingester {
 // It may if the ingester accepts records without its row, or if an operator had given
 // up the ingester during the read.
 func (w *world) excused(a ack, begin, end uint64) bool {
-	if a.by.bestEffort {
+	if a.by.bestEffort || a.weak && a.by.given > a.at && a.by.given < end {
 		return true
 	}
 	for _, x := range a.by.absences {

@@ -41,6 +41,9 @@ func TestMutants(t *testing.T) {
 	for _, m := range storeCopyMutants {
 		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestStoreCopies"})
 	}
+	for _, m := range shippedMutants {
+		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestShipped"})
+	}
 	for _, m := range thiefMutants {
 		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestThief"})
 	}

@@ -37,6 +37,10 @@ func (w *world) step() {
 		w.freeze(in)
 	case at(5):
 		w.rare(in)
+	case w.p.Ships && at(3):
+		w.adopt("")
+	case w.p.Ships && at(4):
+		w.fallsSilent(in)
 	default:
 		for _, n := range w.rng.Perm(len(w.all)) { // an ingester that is down or stopped
 			if in = w.all[n]; in.proc == nil && in.disk != nil || in.proc != nil && in.proc.gate.shut() {
@@ -160,7 +164,7 @@ func (w *world) death(in *ingester) {
 	default:
 		w.say("%s and its disk are destroyed", in.host)
 		in.kill(false)
-		in.disk = nil
+		in.disk, in.away = nil, in.disk
 		w.totals.Destroyed++
 	}
 }
@@ -244,6 +248,10 @@ func (w *world) drain(in *ingester) {
 
 // forgetGone forgets the ingesters with destroyed disks.
 func (w *world) forgetGone(s *store) {
+	if w.p.Ships {
+		w.comesBack()
+		return
+	}
 	for _, in := range w.all {
 		if in.disk != nil {
 			continue

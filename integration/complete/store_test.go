@@ -305,6 +305,9 @@ func (r *registry) note(row storage.Row) {
 	}
 	is := &registered{text("state"), text("store"), text("forgotten") != "", text("lostuntil") != ""}
 	r.rows[row.Key] = is
+	if text("adopter") != "" {
+		r.w.adopted()
+	}
 	r.w.wrote(row.Key, text("process"), was, is)
 	if !r.operator {
 		in := r.w.writer(text("process"))

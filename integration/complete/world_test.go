@@ -39,6 +39,8 @@ type profile struct {
 	NoRole bool // readers have no right to the tables
 	Sends, Reads, Weather, Deaths int // how often, of 100 steps
 
+	// Ships has ingesters ship their logs, and adopt those of others.
+	Ships bool
 	// Begins has records of new services come all the time, and of times weeks ago.
 	Begins bool
 	// Closed has most records come of days that can be closed, and most questions be about these.
@@ -103,6 +105,7 @@ type world struct {
 	// hand.
 	lost   func(s *sent, rng blobs.Range) bool
 	harmed atomic.Bool
+	mended atomic.Bool // nothing fails any more
 
 	late    sync.WaitGroup // writes still on their way
 	ending  sync.WaitGroup // processes that are stopping
@@ -279,6 +282,8 @@ func (w *world) end() {
 func (w *world) pace() time.Duration {
 	jitter := time.Duration(w.rng.Int64N(int64(time.Second)))
 	switch k := w.rng.IntN(100); {
+	case w.p.Ships && k < 5: // somebody falls silent
+		return jitter + time.Duration(60+w.rng.IntN(60))*time.Second
 	case k < 70:
 		return 100*time.Millisecond + jitter
 	case k < 88:
@@ -295,6 +300,7 @@ func (w *world) pace() time.Duration {
 // reads must be complete.
 func (w *world) mend() {
 	w.say("all is mended")
+	w.mended.Store(true)
 	for _, in := range w.all {
 		in.clear()
 	}
@@ -305,6 +311,9 @@ func (w *world) mend() {
 		}
 	}
 	time.Sleep(100 * time.Second)
+	if w.p.Ships {
+		w.adoptAll()
+	}
 	for _, s := range w.stores {
 		w.forgetSilent(s)
 		w.forgetLosses(s)
@@ -324,6 +333,9 @@ func (in *ingester) clear() {
 
 // forgetSilent forgets silent ingesters, as an operator does after a change of hosts.
 func (w *world) forgetSilent(s *store) {
+	if w.p.Ships {
+		return // others adopt them
+	}
 	s.tables.amend(func() {
 		gone, err := lease.ForgetSilent(context.Background(), s.tables, s.container, lease.Silence, time.Now(), unreached)
 		if err != nil {
@@ -357,6 +369,7 @@ func (w *world) forgetLosses(s *store) {
 		for _, i := range rows {
 			if i.Lost.Any() {
 				found = true
+				w.gave(i)
 				_, err := lease.ForgetLoss(context.Background(), s.tables, s.container, i.ID)
 				w.say("the loss of %s of %s is acknowledged: %v", i.ID, s.container, err)
 			}
