@@ -79,8 +79,8 @@ type Shipper struct {
 
 // New returns a shipper, which does nothing before Run.
 func New(o Options) (*Shipper, error) {
-	encoder, err := zstd.NewWriter(nil,
-		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(512<<10))
 	return &Shipper{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}), encoder: encoder}, err
 }
 

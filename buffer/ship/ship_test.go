@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +15,7 @@ import (
 	"blobtail/buffer"
 	"blobtail/buffer/ship"
 	"blobtail/buffer/wal"
+	"blobtail/internal/count"
 	"blobtail/internal/dev/testkit/box"
 	"blobtail/internal/lease"
 	"blobtail/record"
@@ -27,9 +31,11 @@ import (
 type node struct {
 	*box.Process
 	*ship.Shipper
-	t     *testing.T
-	store *mem.Store
-	n     int
+	t       *testing.T
+	store   *mem.Store
+	n       int
+	last    *record.Request
+	metrics *count.Registry
 }
 
 const dir = "/var/wal"
@@ -38,11 +44,11 @@ const dir = "/var/wal"
 func start(t *testing.T, store *mem.Store, id, storeID string, script storagetest.Script, change ...func(*ship.Options)) *node {
 	t.Helper()
 	disk := simdisk.New(1)
-	log, err := wal.Open(dir, wal.Options{FS: disk, Reserve: -1})
+	log, err := wal.Open(dir, wal.Options{FS: disk, Reserve: -1, SegmentSize: 16 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, store: store}
+	n := &node{t: t, store: store, metrics: new(count.Registry)}
 	blobs := storage.BlobStore(store)
 	if script != nil {
 		blobs = storagetest.Faulty(store, script)
@@ -50,7 +56,7 @@ func start(t *testing.T, store *mem.Store, id, storeID string, script storagetes
 	known := func() (string, error) { return storeID, nil }
 	n.Process, err = box.NewProcess(log, box.Options{
 		Blobs: blobs, Tables: store, Lease: lease.Options{ID: id, Dir: dir, FS: disk, StoreID: known, Host: id, Now: time.Now},
-		Buffer: buffer.Options{Age: time.Hour, MaxAge: time.Hour, Shipped: n.Wait},
+		Buffer: buffer.Options{Age: time.Hour, MaxAge: time.Hour, Soft: 64 << 10, Shipped: n.Wait, Metrics: n.metrics},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -83,13 +89,22 @@ func (n *node) end() {
 	}
 }
 
-// send sends a record and waits for a level.
-func (n *node) send(level ack.Level) error {
+// send sends a record of web and waits for a level.
+func (n *node) send(level ack.Level) error { return n.sendTo(level, "web") }
+
+// sendTo sends a request with a record of each of some services.
+func (n *node) sendTo(level ack.Level, services ...string) error {
 	n.n++
 	now := time.Now().UnixNano()
-	line := fmt.Appendf(nil, `{"ts":%q,"level":"","service":"web","msg":"%d"}`+"\n", record.AppendTime(nil, now), n.n)
-	r := &record.Request{Services: []string{"web"}, Data: line, Lines: []record.Line{{Time: now, Len: uint32(len(line))}}}
-	r.Origin = origin.OfBody("", "/ingest", 0, line, now)
+	r := &record.Request{Services: services}
+	for i, s := range services {
+		line := fmt.Appendf(nil, `{"ts":%q,"level":"","service":%q,"msg":"%d %s"}`+"\n",
+			record.AppendTime(nil, now), s, n.n, strings.Repeat("x", 900))
+		r.Lines = append(r.Lines, record.Line{Time: now, Off: uint32(len(r.Data)), Len: uint32(len(line)), Service: uint32(i)})
+		r.Data = append(r.Data, line...)
+	}
+	r.Origin = origin.OfBody("", "/ingest", 0, r.Data, now)
+	n.last = r
 	receipt, err := n.Accept(n.t.Context(), r)
 	if err != nil {
 		return err
@@ -109,6 +124,27 @@ func (n *node) adopt(id string) error {
 	return n.Adopt(n.t.Context(), id, ship.Adoption{
 		Tables: n.store, Accept: n.Accept, Now: time.Now, Ask: func(context.Context, lease.Ingester) error { return nil },
 	})
+}
+
+// held counts the unflushed records of an ingester by their services.
+func (n *node) held() map[string]int {
+	n.t.Helper()
+	live, err := n.Buffer.Live(n.t.Context(), buffer.LiveQuery{To: math.MaxInt64})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer live.Close()
+	found := map[string]int{}
+	err = live.Each(n.t.Context(), func(e *record.Entry) error {
+		_, rest, _ := strings.Cut(string(e.Line), `"service":"`)
+		service, _, _ := strings.Cut(rest, `"`)
+		found[service]++
+		return nil
+	})
+	if err != nil {
+		n.t.Error(err)
+	}
+	return found
 }
 
 // objects are the keys under the log of an ingester.
@@ -179,14 +215,8 @@ func TestShipsAll(t *testing.T) {
 		if err := m.adopt(a); err != nil {
 			t.Fatal(err)
 		}
-		live, err := m.Buffer.Live(t.Context(), buffer.LiveQuery{To: 1<<63 - 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer live.Close()
-		found := 0
-		if err := live.Each(t.Context(), func(*record.Entry) error { found++; return nil }); err != nil || found != 20 {
-			t.Errorf("%d records are adopted, %v", found, err)
+		if found := m.held()["web"]; found != 20 {
+			t.Errorf("%d records are adopted", found)
 		}
 		if row := n.row(a); row.State != lease.Stopped || row.Adopter != b || row.Lost.Any() {
 			t.Errorf("the row of the adopted one: %+v", row)
@@ -314,6 +344,60 @@ func TestNotAdopted(t *testing.T) {
 				}
 				if row := n.row(a); row.State != lease.Holding {
 					t.Errorf("the row: %+v", row)
+				}
+			})
+		})
+	}
+}
+
+// Batches that cannot be stored are copied to the end of the log. Their copies are shipped, and until
+// then the objects that had them stay. An adopter has all parts of a request, which are copied apart.
+func TestCopiedBatches(t *testing.T) {
+	for _, shipped := range []bool{true, false} {
+		t.Run(fmt.Sprint("copies are shipped ", shipped), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				away := false
+				n := start(t, mem.New(mem.Options{}), a, storeID, func(op storagetest.Op, key string) storagetest.Fault {
+					if op == storagetest.Create && (strings.HasPrefix(key, "bad") || away && strings.HasPrefix(key, "_wal/")) {
+						return storagetest.Fault{Before: storagetest.ErrFault}
+					}
+					return storagetest.Fault{}
+				})
+				if err := n.sendTo(ack.Shipped, "bad1", "bad2"); err != nil {
+					t.Fatal(err)
+				}
+				sent := *n.last
+				n.mustSend(ack.Shipped)
+				away = !shipped
+				for range 100 {
+					n.mustSend(ack.Disk)
+				}
+				parked := func() bool {
+					page := httptest.NewRecorder()
+					n.metrics.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/", nil))
+					return strings.Contains(page.Body.String(), "blobtail_buffer_batches_parked_total 2")
+				}
+				for tries := 0; !parked(); tries++ {
+					if tries == 100 {
+						t.Fatal("the batches are not copied")
+					}
+					_ = n.sendTo(ack.Disk, "web")
+					time.Sleep(5 * time.Second)
+				}
+				time.Sleep(time.Minute)
+				n.end()
+				m := start(t, n.store, b, storeID, nil)
+				defer m.end()
+				sent.Services, sent.Lines = sent.Services[:1], sent.Lines[:1] // its sender tries another ingester, with other rules
+				if _, err := m.Accept(t.Context(), &sent); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+				if err := m.adopt(a); err != nil {
+					t.Fatal(err)
+				}
+				if held := m.held(); held["bad1"] != 1 || held["bad2"] != 1 {
+					t.Errorf("adopted: %v", held)
 				}
 			})
 		})
