@@ -1,6 +1,7 @@
 package complete_test
 
-// shippedMutants are the rules of shipped logs, each left out.
+// shippedMutants are the rules of shipped logs, each left out. Those of copied batches, and of copied
+// stores, have tests in buffer/ship.
 var shippedMutants = []mutant{
 	{name: "shipped: acknowledged before the object is there", edits: []edit{{"buffer/ship/ship.go",
 		`done, changed, fenced := s.opened && pos < s.shipped, s.changed, s.fenced`,
@@ -62,12 +63,4 @@ var shippedMutants = []mutant{
 		`	if notes.Ships != "" {
 `, `	if notes.Ships == "none" {
 `}}},
-	{name: "shipped: copies of batches are not shipped", edits: []edit{{"buffer/runlog/moved.go",
-		`typ == TypeParked || typ == TypeRuns`, `typ == TypeRuns`}}},
-	{name: "shipped: parts of requests are repeats", edits: []edit{{"buffer/accept.go",
-		`	if !ok || r.Moved {
-`, `	if !ok {
-`}}},
-	{name: "shipped: a batch is copied, and gone before the copy is shipped", edits: []edit{{"buffer/ship/ship.go",
-		`return pos == 0 || s.opened && pos < s.shipped`, `return pos == 0 || s.opened`}}},
 }

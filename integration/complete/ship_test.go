@@ -99,7 +99,7 @@ func (s *shipment) ask(ctx context.Context, i lease.Ingester) error {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if self, err := client.Self(ctx); err == nil && self.ID == i.ID && s.p.in.w.fate("cut").IntN(3) > 0 {
+	if self, err := client.Self(ctx); err == nil && self.ID == i.ID && s.p.in.w.fate("cut").IntN(2) > 0 {
 		return errors.New("it answers")
 	}
 	return nil
@@ -166,7 +166,12 @@ func (w *world) fallsSilent(in *ingester) {
 	}
 	time.Sleep(lease.Silence + time.Duration(w.rng.Int64N(int64(15*time.Second))))
 	w.adopt(id)
-	time.Sleep(time.Duration(w.rng.Int64N(int64(6 * time.Second))))
+	for range w.rng.IntN(8) {
+		time.Sleep(time.Duration(w.rng.Int64N(int64(time.Second))))
+		w.send(in)
+	}
+	w.read()
+	time.Sleep(time.Second)
 	if in.reap(); in.proc != nil && in.proc.gate.shut() {
 		w.freeze(in)
 	} else if in.proc == nil && w.rng.IntN(2) == 0 {
