@@ -23,7 +23,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer/runlog"
@@ -73,15 +72,13 @@ type Shipper struct {
 	next    int
 	pending *object // the outcome of its creation is not known
 	last    time.Time
-	encoder *zstd.Encoder
-	raw     []byte
+	raw     []byte // of the object in the making
+	body    []byte // of pending
 }
 
 // New returns a shipper, which does nothing before Run.
-func New(o Options) (*Shipper, error) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(512<<10))
-	return &Shipper{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}), encoder: encoder}, err
+func New(o Options) *Shipper {
+	return &Shipper{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
 // attempt bounds one attempt to make an object.
@@ -227,9 +224,10 @@ func (s *Shipper) gather(store string) (more bool, err error) {
 	}
 	s.pending = newObject(s.next, store)
 	s.pending.from, s.pending.to, s.pending.until = from, to, now
-	s.pending.body = s.encoder.EncodeAll(s.raw, nil)
+	s.body = appendBody(s.body[:0], s.raw)
+	s.pending.body = s.body
 	if cap(s.raw) > 2*mostRaw {
-		s.raw = nil // of one long record
+		s.raw, s.body = nil, nil // of one long record
 	}
 	return more, nil
 }

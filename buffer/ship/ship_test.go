@@ -68,9 +68,7 @@ func start(t *testing.T, store *mem.Store, id, storeID string, script storagetes
 	for _, f := range change {
 		f(&o)
 	}
-	if n.Shipper, err = ship.New(o); err != nil {
-		t.Fatal(err)
-	}
+	n.Shipper = ship.New(o)
 	n.Announcer.Ship(n.Ships)
 	n.Process.Run()
 	n.Go(func(ctx context.Context) { _ = n.Shipper.Run(ctx) }) // the tests look for Fenced

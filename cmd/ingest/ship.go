@@ -43,15 +43,11 @@ func (s *shipment) join(c config.Config, p *company, store *openstore.Store, log
 	if p.sent = s; s == nil {
 		return nil
 	}
-	var err error
-	s.Shipper, err = ship.New(ship.Options{
+	s.Shipper = ship.New(ship.Options{
 		Log: log, Blobs: store.Blobs, ID: p.announcer.ID, StoreID: p.premises.StoreID, Needed: buf.Needed,
 		Every: time.Duration(c.Ship.Every), Wait: time.Duration(c.Ship.Wait), Logger: part(p.log, "ship"),
 		Disk: c.Ship.Fallback == "disk", Strict: s.levels.least >= ack.Shipped && c.Ship.Fallback == "refuse",
 	})
-	if err != nil {
-		return err
-	}
 	p.announcer.Ship(s.Ships)
 	showShip(s.Shipper, reg)
 	q, err := newQuestion(c)

@@ -125,9 +125,7 @@ func (p *process) wire(fs host, log *wal.Log) (err error) {
 		return err
 	}
 	if w.p.Ships {
-		if p.sent, err = newShipment(p, y); err != nil {
-			return err
-		}
+		p.sent = newShipment(p, y)
 	}
 	p.Run()
 	p.Go(p.premises.Run)

@@ -64,10 +64,9 @@ type shipment struct {
 
 const shipEvery = time.Second
 
-func newShipment(p *process, y *way) (*shipment, error) {
+func newShipment(p *process, y *way) *shipment {
 	s := &shipment{p: p}
-	var err error
-	s.Shipper, err = ship.New(ship.Options{
+	s.Shipper = ship.New(ship.Options{
 		Log: p.Log, Blobs: &brittle{y.blobsOf(p.to), p}, ID: p.Announcer.ID, StoreID: p.premises.StoreID, Needed: p.Buffer.Needed,
 		Every: shipEvery, Wait: 5 * time.Second, Strict: !p.in.lax,
 	})
@@ -75,7 +74,7 @@ func newShipment(p *process, y *way) (*shipment, error) {
 		return time.Now().Add(p.in.skew)
 	}}
 	p.Announcer.Ship(s.Ships)
-	return s, err
+	return s
 }
 
 // accept is the gate of the process.
