@@ -83,8 +83,8 @@ func (c *ingestersCmd) holds(i *lease.Ingester) string {
 func (c *ingestersCmd) warn(a *app, found []lease.Ingester, now time.Time) {
 	for _, i := range found {
 		if c.state(i, now) == "silent" && i.State == lease.Holding {
-			a.Note("ingester %s on %s has been silent for %s and may hold records that are in no blob, so reads are incomplete: start it again on its log, or run ingest forget %s if that is lost%s",
-				i.ID, i.Host, age(now.Sub(i.At)), i.ID, lease.Whole(i.Floor))
+			a.Note("ingester %s on %s has been silent for %s and may hold records that are in no blob, so reads are incomplete: start it again on its log, or, if that is lost, %s%s",
+				i.ID, i.Host, age(now.Sub(i.At)), i.WithoutLog(), lease.Whole(i.Floor))
 		}
 		if i.Lost.Any() {
 			a.Note("ingester %s on %s has lost records, so reads are incomplete: ingest forget --lost %s acknowledges that", i.ID, i.Host, i.ID)

@@ -28,6 +28,14 @@ func Silent(ctx context.Context, tables storage.TableStore, store, id string, no
 	return i, nil
 }
 
+// WithoutLog says what to do if the log of a silent ingester is lost.
+func (i *Ingester) WithoutLog() string {
+	if i.Ships != "" {
+		return "have another take over what it shipped, with ingest adopt " + i.ID
+	}
+	return "give it up with ingest forget " + i.ID
+}
+
 // Adopted marks a row, as [Silent] returned it, as stopped, because another ingester has its records. It
 // fails if the row has changed: the ingester is back. shipped is the time up to which the log was
 // shipped. If the ingester has acknowledged what was on its disk alone, that is noted as a loss.

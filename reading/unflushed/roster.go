@@ -321,8 +321,8 @@ func (k *roster) missing(i *lease.Ingester, h *heard) error {
 	case answered && process != i.Process:
 		return fmt.Errorf("another start of ingester %s on %s answered (%s) than the one in its row (%s), which %s: it has just started, or cannot write its row (see its log), or two run on copies of one log; ask again in a moment", i.ID, i.Host, process, i.Process, held)
 	case !i.Live(k.now):
-		err := fmt.Errorf("ingester %s on %s has been silent for %s and %s: start it on its log again, or give it up with ingest forget %s",
-			i.ID, i.Host, k.now.Sub(i.At).Round(time.Second), held, i.ID)
+		err := fmt.Errorf("ingester %s on %s has been silent for %s and %s: start it on its log again, or %s",
+			i.ID, i.Host, k.now.Sub(i.At).Round(time.Second), held, i.WithoutLog())
 		if why != nil && !errors.Is(why, ErrNobody) {
 			err = fmt.Errorf("%w (%w)", err, why)
 		}

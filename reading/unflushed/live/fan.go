@@ -160,8 +160,8 @@ func (f *fan) miss(p *lease.Ingester, silent bool, err error) {
 		if !p.Oldest.IsZero() {
 			since = " since " + p.Oldest.UTC().Format(time.RFC3339)
 		}
-		reason = fmt.Sprintf("it has been silent for over a minute and may hold records%s that are in no blob: start it again on its log, or run `ingest forget %s` if that is lost (%s)",
-			since, p.ID, reason)
+		reason = fmt.Sprintf("it has been silent for over a minute and may hold records%s that are in no blob: start it again on its log, or, if that is lost, %s (%s)",
+			since, p.WithoutLog(), reason)
 	}
 	var lacks *IncompleteError
 	m := Missing{ID: p.ID, Host: p.Host, Reason: reason, Damaged: errors.As(err, &lacks) && lacks.Damage != ""}

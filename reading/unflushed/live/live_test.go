@@ -308,7 +308,7 @@ func TestSilent(t *testing.T) {
 		{"only its announcements fail", peer(lease.Ingester{ID: "bbbbbbbb", Address: alive.url, At: silent, Oldest: old}), all("web"), 1, ""},
 		{"the same, and it says of no record", peer(lease.Ingester{ID: "bbbbbbbb", Address: alive.url, At: silent}), all("web"), 1, ""},
 		{"gone", peer(lease.Ingester{ID: "bbbbbbbb", Host: "logs b", At: silent, Oldest: old}), all("web"), 0,
-			"it has been silent for over a minute and may hold records since 2026-11-20T15:00:00Z that are in no blob: start it again on its log, or run `ingest forget bbbbbbbb`"},
+			"it has been silent for over a minute and may hold records since 2026-11-20T15:00:00Z that are in no blob: start it again on its log, or, if that is lost, give it up with ingest forget bbbbbbbb ("},
 		{"gone, before what is asked for ends", peer(lease.Ingester{ID: "bbbbbbbb", At: silent, Oldest: old}), live.Query{Service: "web", To: start + 1}, 0, "silent"},
 		{"gone, after that", peer(lease.Ingester{ID: "bbbbbbbb", At: silent, Oldest: old}), live.Query{Service: "web", To: start}, 0, "silent"},
 		{"gone, and it says of no record", peer(lease.Ingester{ID: "bbbbbbbb", At: silent}), all("web"), 0, "it has been silent for over a minute and may hold records that are in no blob"},
