@@ -41,7 +41,9 @@ type object struct {
 
 func prefix(id string) string { return "_wal/" + id + "/" }
 
-func (o *object) key(id string) string { return fmt.Sprintf("%s%08d", prefix(id), o.number) }
+func key(id string, number int) string { return fmt.Sprintf("%s%08d", prefix(id), number) }
+
+func (o *object) key(id string) string { return key(id, o.number) }
 
 func newObject(number int, store string) *object {
 	random := make([]byte, 8)

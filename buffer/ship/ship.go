@@ -65,8 +65,8 @@ type Shipper struct {
 	fenced  error
 	failed  error // the last attempt; nil: it succeeded
 	since   time.Time
-	kept    []*object // parts that are in the store
-	id      string    // their ingester's; only Run changes it
+	kept    []kept // parts that are in the store: in an outage of a day there are 345,600
+	id      string // their ingester's; only Run changes it
 
 	// The fields below belong to Run.
 	next    int
@@ -76,13 +76,22 @@ type Shipper struct {
 	body    []byte // of pending
 }
 
+// kept is a part of the log in the store.
+type kept struct {
+	number int
+	to     wal.Pos
+}
+
 // New returns a shipper, which does nothing before Run.
 func New(o Options) *Shipper {
 	return &Shipper{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
-// attempt bounds one attempt to make an object.
-const attempt = 15 * time.Second
+// attempt bounds one attempt to make an object, opening one to learn which are there.
+const (
+	attempt = 15 * time.Second
+	opening = 5 * time.Minute
+)
 
 // Run ships until ctx ends. It returns an error if another ingester has adopted this log: the process
 // must end then, and may start again.
@@ -134,8 +143,6 @@ func (s *Shipper) pause(ctx context.Context, d time.Duration, wakes bool) bool {
 
 // step makes one object, if there is something to ship. more says that there is more.
 func (s *Shipper) step(ctx context.Context) (more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, attempt)
-	defer cancel()
 	store, err := s.o.StoreID()
 	if err != nil {
 		return false, err
@@ -145,6 +152,8 @@ func (s *Shipper) step(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
 	if s.pending == nil {
 		if more, err = s.gather(store); err != nil || s.pending == nil {
 			return more, err
@@ -161,25 +170,26 @@ func (s *Shipper) step(ctx context.Context) (more bool, err error) {
 	}
 	s.shipments.Add(1)
 	s.bytes.Add(uint64(len(s.pending.body)))
-	s.pending.body = nil
 	s.next++
-	s.advance(s.pending.to, s.pending)
+	s.advance(s.pending.to, s.pending.number)
 	s.pending = nil
 	return more, nil
 }
 
 // open learns what earlier starts have shipped.
 func (s *Shipper) open(ctx context.Context, id, store string) error {
+	ctx, cancel := context.WithTimeout(ctx, opening)
+	defer cancel()
 	all, err := list(ctx, s.o.Blobs, id)
 	if err != nil {
 		return err
 	}
 	s.next, s.pending = 1, nil
-	var parts []*object
+	var parts []kept
 	for _, o := range all {
 		s.next = o.number + 1
 		if o.adopter == "" && o.store == store {
-			parts = append(parts, o)
+			parts = append(parts, kept{o.number, o.to})
 		}
 	}
 	s.mu.Lock()
@@ -219,7 +229,7 @@ func (s *Shipper) gather(store string) (more bool, err error) {
 		}
 	}
 	if len(s.raw) == 0 {
-		s.advance(to, nil)
+		s.advance(to, 0)
 		return false, nil
 	}
 	s.pending = newObject(s.next, store)
@@ -232,13 +242,13 @@ func (s *Shipper) gather(store string) (more bool, err error) {
 	return more, nil
 }
 
-// advance notes that the log is shipped up to a position, in o if that is not nil.
-func (s *Shipper) advance(to wal.Pos, o *object) {
+// advance notes that the log is shipped up to a position, in an object if number is not 0.
+func (s *Shipper) advance(to wal.Pos, number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shipped = to
-	if o != nil {
-		s.kept = append(s.kept, o)
+	if number > 0 {
+		s.kept = append(s.kept, kept{number, to})
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -402,7 +412,7 @@ func (s *Shipper) reap(ctx context.Context, first wal.Pos) (more bool, err error
 	n, id, fenced := 0, s.id, s.fenced
 	var gone []storage.Blob
 	for n < len(s.kept)-1 && n < mostReaped && s.kept[n].to <= first {
-		gone = append(gone, storage.Blob{Key: s.kept[n].key(id)})
+		gone = append(gone, storage.Blob{Key: key(id, s.kept[n].number)})
 		n++
 	}
 	s.mu.Unlock()
