@@ -138,7 +138,7 @@ func (s *Shipper) take(ctx context.Context, id string, o *object, a Adoption, re
 		err = receipts[i].Wait(ctx, false)
 	}
 	if err != nil {
-		return fmt.Errorf("adopt ingester %s: %s: %w", id, o.key(id), err)
+		return fmt.Errorf("adopt ingester %s, part %d of its log: %w", id, o.number, err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,6 +214,9 @@ func TestShipsAll(t *testing.T) {
 		if err := m.adopt(a); err != nil {
 			t.Fatal(err)
 		}
+		if got := m.objects(b); len(got) == 0 {
+			t.Error("an adopter clears the row before it has shipped the records")
+		}
 		if found := m.held()["web"]; found != 20 {
 			t.Errorf("%d records are adopted", found)
 		}
@@ -231,13 +235,14 @@ func TestStoreAway(t *testing.T) {
 	}{"refuse": {false, record.ErrUnheld}, "disk": {true, ack.ErrDisk}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				away, lost := true, true
+				var away, lost atomic.Bool
+				away.Store(true)
+				lost.Store(true)
 				script := func(op storagetest.Op, key string) storagetest.Fault {
 					switch {
-					case op == storagetest.Create && away:
+					case op == storagetest.Create && away.Load():
 						return storagetest.Fault{Before: storagetest.ErrFault}
-					case op == storagetest.Create && lost:
-						lost = false
+					case op == storagetest.Create && lost.Swap(false):
 						return storagetest.Fault{After: storagetest.ErrFault}
 					}
 					return storagetest.Fault{}
@@ -253,10 +258,10 @@ func TestStoreAway(t *testing.T) {
 					t.Errorf("the next one: %v after %s", err, time.Since(begun))
 				}
 				n.mustSend(ack.Disk)
-				away = false
+				away.Store(false)
 				time.Sleep(20 * time.Second)
 				n.mustSend(ack.Shipped)
-				if got := n.objects(a); len(got) < 2 || lost {
+				if got := n.objects(a); len(got) < 2 || lost.Load() {
 					t.Errorf("the store has %q", got)
 				}
 				if err := n.Fenced(); err != nil {
@@ -354,9 +359,9 @@ func TestCopiedBatches(t *testing.T) {
 	for _, shipped := range []bool{true, false} {
 		t.Run(fmt.Sprint("copies are shipped ", shipped), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				away := false
+				var away atomic.Bool
 				n := start(t, mem.New(mem.Options{}), a, storeID, func(op storagetest.Op, key string) storagetest.Fault {
-					if op == storagetest.Create && (strings.HasPrefix(key, "bad") || away && strings.HasPrefix(key, "_wal/")) {
+					if op == storagetest.Create && (strings.HasPrefix(key, "bad") || away.Load() && strings.HasPrefix(key, "_wal/")) {
 						return storagetest.Fault{Before: storagetest.ErrFault}
 					}
 					return storagetest.Fault{}
@@ -366,7 +371,7 @@ func TestCopiedBatches(t *testing.T) {
 				}
 				sent := *n.last
 				n.mustSend(ack.Shipped)
-				away = !shipped
+				away.Store(!shipped)
 				for range 100 {
 					n.mustSend(ack.Disk)
 				}
@@ -399,5 +404,60 @@ func TestCopiedBatches(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// While an adopter reads, the silent one runs after all. It ships nothing more, since the mark is there;
+// and if it writes its row, that stays.
+func TestBackWhileAdopted(t *testing.T) {
+	for name, writes := range map[string]bool{"it ships": false, "it writes its row": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := start(t, mem.New(mem.Options{}), a, storeID, nil)
+				defer n.end()
+				n.mustSend(ack.Shipped)
+				n.Quiet()
+				var sent error
+				read := make(chan struct{})
+				m := start(t, n.store, b, storeID, func(op storagetest.Op, key string) storagetest.Fault {
+					if op != storagetest.Get || !strings.HasPrefix(key, "_wal/"+a) {
+						return storagetest.Fault{}
+					}
+					go func() {
+						defer close(read)
+						if writes {
+							n.rewrite(a)
+							return
+						}
+						running, stop := context.WithCancel(t.Context())
+						defer stop()
+						go func() { _ = n.Shipper.Run(running) }() // Fenced has its error
+						sent = n.send(ack.Shipped)
+					}()
+					return storagetest.Fault{Block: read}
+				})
+				defer m.end()
+				time.Sleep(2 * time.Minute)
+				err := m.adopt(a)
+				switch row := n.row(a); {
+				case writes && (err == nil || row.State != lease.Holding):
+					t.Errorf("the row of one that is back says %s: %v", row.State, err)
+				case !writes && (err != nil || !errors.Is(sent, record.ErrUnheld)):
+					t.Errorf("one that ships while it is adopted is told %v, and the adopter %v", sent, err)
+				}
+			})
+		})
+	}
+}
+
+// rewrite writes the row of an ingester as it is, as its announcer does after a while.
+func (n *node) rewrite(id string) {
+	for row, err := range n.store.Scan(n.t.Context(), lease.Table, lease.Partition, id, id+" ", 1) {
+		if err == nil {
+			_, err = n.store.Swap(n.t.Context(), lease.Table, lease.Partition, row)
+		}
+		if err != nil {
+			n.t.Error(err)
+		}
 	}
 }
