@@ -217,12 +217,24 @@ func (w *world) comesBack() {
 	}
 }
 
-// adoptAll has every silent ingester adopted, as ingesters do by themselves after a while.
+// adoptAll has every silent ingester adopted, as ingesters do by themselves after a while. An adopter may
+// learn now that it was adopted itself: then it ends, and is started again, as by a supervisor.
 func (w *world) adoptAll() {
+	for range 3 {
+		w.adoptEach()
+		time.Sleep(5 * time.Second)
+	}
+}
+
+func (w *world) adoptEach() {
 	for _, s := range w.stores {
 		var by *process
 		for _, in := range w.all {
-			if in.reap(); in.proc != nil && in.proc.to == s {
+			if in.reap(); in.proc == nil && in.disk != nil && in.to == s {
+				w.startOn(in, s, in.host)
+				time.Sleep(5 * time.Second)
+			}
+			if in.proc != nil && in.proc.to == s {
 				by = in.proc
 			}
 		}
