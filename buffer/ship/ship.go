@@ -10,8 +10,8 @@
 // there. So whoever makes the next object stops the shipper for good: an adopter does, and an ingester
 // that was thought dead acknowledges nothing as shipped from then on, whatever its clock says.
 //
-// Objects are deleted when all of their records are in blobs, but for the last, whose number the next
-// start and an adopter need.
+// Objects are deleted when all of their records are in blobs. The last one has none then, and stays: the
+// next start and an adopter need its number.
 package ship
 
 import (
@@ -60,13 +60,13 @@ type Shipper struct {
 	reaping sync.Mutex // one deletion at a time; taken before mu
 	mu      sync.Mutex
 	shipped wal.Pos       // what is before it is in objects, or was not needed
-	opened  bool          // the objects of earlier starts are known
 	changed chan struct{} // closed when shipped or fenced changes
 	fenced  error
 	failed  error // the last attempt; nil: it succeeded
 	since   time.Time
 	kept    []kept // parts that are in the store: in an outage of a day there are 345,600
-	id      string // their ingester's; only Run changes it
+	id      string // their ingester's; "": those of earlier starts are not known. Only Run changes it
+	spent   bool   // the last part has records, and all are in blobs
 
 	// The fields below belong to Run.
 	next    int
@@ -80,6 +80,7 @@ type Shipper struct {
 type kept struct {
 	number int
 	to     wal.Pos
+	empty  bool
 }
 
 // New returns a shipper, which does nothing before Run.
@@ -171,7 +172,7 @@ func (s *Shipper) step(ctx context.Context) (more bool, err error) {
 	s.shipments.Add(1)
 	s.bytes.Add(uint64(len(s.pending.body)))
 	s.next++
-	s.advance(s.pending.to, s.pending.number)
+	s.advance(s.pending.to, s.pending)
 	s.pending = nil
 	return more, nil
 }
@@ -189,12 +190,12 @@ func (s *Shipper) open(ctx context.Context, id, store string) error {
 	for _, o := range all {
 		s.next = o.number + 1
 		if o.adopter == "" && o.store == store {
-			parts = append(parts, kept{o.number, o.to})
+			parts = append(parts, kept{o.number, o.to, o.from == o.to})
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.id, s.opened, s.kept, s.shipped = id, true, parts, 0
+	s.id, s.kept, s.shipped = id, parts, 0
 	for _, o := range parts {
 		s.shipped = max(s.shipped, o.to)
 	}
@@ -205,14 +206,15 @@ func (s *Shipper) open(ctx context.Context, id, store string) error {
 }
 
 // gather makes the next object of the records that are durable and not shipped. more says that they do
-// not fit. The records of messages are left out: their server has them.
+// not fit. The records of messages are left out: their server has them. Without any an object is made
+// if the last one is spent: that has the greatest number then, and can be deleted.
 func (s *Shipper) gather(store string) (more bool, err error) {
 	now := time.Now()
 	to := s.o.Log.Durable()
 	s.mu.Lock()
-	from := s.shipped
+	from, spent := s.shipped, s.spent
 	s.mu.Unlock()
-	if to <= from {
+	if to = max(to, from); to == from && !spent {
 		return false, nil
 	}
 	s.raw = s.raw[:0]
@@ -229,8 +231,10 @@ func (s *Shipper) gather(store string) (more bool, err error) {
 		}
 	}
 	if len(s.raw) == 0 {
-		s.advance(to, 0)
-		return false, nil
+		if s.advance(to, nil); !spent {
+			return false, nil
+		}
+		from = to
 	}
 	s.pending = newObject(s.next, store)
 	s.pending.from, s.pending.to, s.pending.until = from, to, now
@@ -242,13 +246,13 @@ func (s *Shipper) gather(store string) (more bool, err error) {
 	return more, nil
 }
 
-// advance notes that the log is shipped up to a position, in an object if number is not 0.
-func (s *Shipper) advance(to wal.Pos, number int) {
+// advance notes that the log is shipped up to a position, in o if that is not nil.
+func (s *Shipper) advance(to wal.Pos, o *object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shipped = to
-	if number > 0 {
-		s.kept = append(s.kept, kept{number, to})
+	if o != nil {
+		s.kept, s.spent = append(s.kept, kept{o.number, to, o.from == to}), false
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -300,7 +304,7 @@ func (s *Shipper) Fenced() error {
 func (s *Shipper) Ships(was string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if strict := ack.Shipped.String(); s.o.Strict && (was == strict || s.opened && s.shipped >= s.o.Log.Found()) {
+	if strict := ack.Shipped.String(); s.o.Strict && (was == strict || s.id != "" && s.shipped >= s.o.Log.Found()) {
 		return strict
 	}
 	return ack.Disk.String()
@@ -322,7 +326,7 @@ func (s *Shipper) Wait(ctx context.Context, pos wal.Pos) error {
 	defer patience.Stop()
 	for {
 		s.mu.Lock()
-		done, changed, fenced := s.opened && pos < s.shipped, s.changed, s.fenced
+		done, changed, fenced := s.id != "" && pos < s.shipped, s.changed, s.fenced
 		failing := s.failed != nil && time.Since(s.since) >= s.o.Wait
 		s.mu.Unlock()
 		switch {
@@ -398,10 +402,32 @@ func (s *Shipper) Tidy(ctx context.Context) error {
 	return err
 }
 
+// Clear is Tidy until the store has no record that is in a blob. It is for the end of an ingester, while
+// Run runs.
+func (s *Shipper) Clear(ctx context.Context) error {
+	for {
+		if err := s.Tidy(ctx); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		spent, changed := s.spent, s.changed
+		s.mu.Unlock()
+		if !spent {
+			return nil
+		}
+		select {
+		case s.wake <- struct{}{}:
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 func (s *Shipper) covers(pos wal.Pos) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return pos == 0 || s.opened && pos < s.shipped
+	return pos == 0 || s.id != "" && pos < s.shipped
 }
 
 // reap deletes some objects with nothing behind a position. more says that it did.
@@ -414,6 +440,9 @@ func (s *Shipper) reap(ctx context.Context, first wal.Pos) (more bool, err error
 	for n < len(s.kept)-1 && n < mostReaped && s.kept[n].to <= first {
 		gone = append(gone, storage.Blob{Key: key(id, s.kept[n].number)})
 		n++
+	}
+	if last := len(s.kept) - 1; last >= 0 {
+		s.spent = fenced == nil && !s.kept[last].empty && s.kept[last].to <= first
 	}
 	s.mu.Unlock()
 	if n == 0 || fenced != nil {

@@ -172,8 +172,8 @@ func (n *node) row(id string) lease.Ingester {
 
 const a, b, storeID = "0000000a", "0000000b", "0123456789abcdef0123456789abcdef"
 
-// Objects go when their records are in blobs, but for the last. So a start, and an adopter, know the
-// number of the next.
+// Objects go when their records are in blobs. An empty one is the last: so a start, and an adopter, know
+// the number of the next.
 func TestObjectsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := start(t, mem.New(mem.Options{}), a, storeID, nil)
@@ -189,9 +189,28 @@ func TestObjectsGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		if got := n.objects(a); len(got) != 1 || got[0] != "_wal/"+a+"/00000005" {
-			t.Errorf("when all is in blobs, the store has %q", got)
+		empty := func(number string) {
+			t.Helper()
+			got := n.objects(a)
+			if len(got) != 1 || got[0] != "_wal/"+a+"/"+number {
+				t.Fatalf("when all is in blobs, the store has %q", got)
+			}
+			if o, err := n.store.Stat(t.Context(), got[0]); err != nil || o.Size > 8 {
+				t.Errorf("it has %d bytes, %v", o.Size, err)
+			}
 		}
+		empty("00000006")
+		time.Sleep(time.Minute)
+		empty("00000006")
+
+		n.mustSend(ack.Shipped)
+		if _, err := n.Buffer.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Clear(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		empty("00000008")
 	})
 }
 

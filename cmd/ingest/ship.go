@@ -83,7 +83,7 @@ func (s *shipment) tidy() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
-	_ = s.Tidy(ctx) // the next start tries again
+	_ = s.Clear(ctx) // the next start tries again
 }
 
 // adopt answers when the shipped log of a silent ingester is adopted.
