@@ -165,6 +165,7 @@ type absence struct {
 	// dropped: the table was removed. This excuses a read only while nobody can know
 	// which row is missing. If false, an operator forgot the ingester.
 	dropped bool
+	weak    bool // only what was acknowledged on a disk alone may lack
 }
 
 // absent notes that an operator gave up the row of an ingester. It affects all
@@ -209,7 +210,7 @@ func (w *world) wrote(id, process string, was, is *registered) {
 	}
 	in.ids[id] = true
 	for _, a := range in.absences {
-		if a.until == 0 {
+		if a.until == 0 && (!a.weak || is.state == "holding") { // or the operator's word wrote it
 			a.until = w.tickLocked()
 		}
 	}
@@ -230,7 +231,7 @@ func (w *world) excused(a ack, begin, end uint64) bool {
 		return true
 	}
 	for _, x := range a.by.absences {
-		if x.from > end || x.until != 0 && x.until < begin {
+		if x.from > end || x.until != 0 && x.until < begin || x.weak && !a.weak {
 			continue
 		}
 		until := end

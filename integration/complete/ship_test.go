@@ -260,13 +260,15 @@ func (w *world) adopted() {
 	w.totals.Adopted++
 }
 
-// gave notes that an operator has acknowledged the loss of an ingester.
+// gave notes that an operator has acknowledged the loss of an ingester. If it hangs, and wakes, it may
+// acknowledge what is on its disk alone until it notices: reads need not know of that before its next row.
 func (w *world) gave(i lease.Ingester) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, in := range w.all {
 		if in.ids[i.ID] {
 			in.given = w.tickLocked()
+			in.absences = append(in.absences, &absence{from: in.given, id: i.ID, weak: true})
 		}
 	}
 }
