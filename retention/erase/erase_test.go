@@ -411,7 +411,7 @@ func testHolding(t *testing.T) {
 	w.blob("web", ago(1, 3), 30, 5)
 	row("bbbbbbbb", time.Now().Add(-time.Hour), time.Now().Add(-2*time.Hour))
 	r, err := w.erase(t.Context(), expr)
-	if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Error(), "start it (or ingest forget)") {
+	if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Error(), "start it (or ingest adopt, or forget)") {
 		t.Errorf("with an ingester that does not run: %v, %v", err, r.Problems)
 	}
 	time.Sleep(time.Hour)

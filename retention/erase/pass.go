@@ -322,7 +322,7 @@ func (r *run) holding(ctx context.Context, wait bool) (holding bool, err error) 
 		case !live || !wait:
 			todo := "POST /flush to it, and repeat this in 10 s"
 			if !live {
-				todo = "start it (or ingest forget), and repeat this when it has stored them"
+				todo = "start it (or ingest adopt, or forget), and repeat this when they are stored"
 			}
 			r.problem(at, errors.New("it has records that are not stored: "+todo))
 		default:
