@@ -4,8 +4,8 @@ package complete_test
 // of the last object, of the fence, and of moments within an adoption, have tests in buffer/ship.
 var shippedMutants = []mutant{
 	{name: "shipped: acknowledged before the object is there", edits: []edit{{"buffer/ship/ship.go",
-		`done, changed, fenced := s.opened && pos < s.shipped, s.changed, s.fenced`,
-		`done, changed, fenced := s.opened, s.changed, s.fenced`}}},
+		`done, changed, fenced := s.id != "" && pos < s.shipped, s.changed, s.fenced`,
+		`done, changed, fenced := s.id != "", s.changed, s.fenced`}}},
 	{name: "shipped: the adopted row is cleared first", edits: []edit{{"buffer/ship/adopt.go",
 		`	requests, until := 0, row.Started
 `, `	requests, until := 0, row.Started
