@@ -234,7 +234,7 @@ func (w *world) adoptEach() {
 				w.startOn(in, s, in.host)
 				time.Sleep(5 * time.Second)
 			}
-			if in.proc != nil && in.proc.to == s {
+			if in.proc != nil && in.proc.to == s && in.proc.premises.Ready() == nil { // its log may be of another store
 				by = in.proc
 			}
 		}
