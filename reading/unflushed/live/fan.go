@@ -53,7 +53,8 @@ func (s *stream) pull() {
 	}
 }
 
-// ask takes all snapshots at the same time. It fails only if the own log does.
+// ask lists the peers, and then takes all snapshots at the same time: an ingester that was adopted
+// before the list is in the snapshot of its adopter. It fails only if the own log does.
 func (h *Handler) ask(ctx context.Context, f *fan, alone bool) (own error) {
 	q := LogQuery{
 		Match: func(service string) bool { return f.query.Match(service) && f.scope.may(service) }, From: f.query.From, To: f.query.To, Keep: f.query.keep(), Newest: f.query.Newest,
@@ -61,6 +62,12 @@ func (h *Handler) ask(ctx context.Context, f *fan, alone bool) (own error) {
 	}
 	if f.query.Now { // an empty snapshot has a position too
 		q.Match = func(string) bool { return false }
+	}
+	came := time.Now()
+	var roll Roll
+	var unlisted error
+	if !alone {
+		roll, unlisted = h.o.Peers(ctx, !f.query.Follow)
 	}
 	var asking sync.WaitGroup
 	defer asking.Wait() // also after a panic: then the caller releases the log
@@ -74,20 +81,18 @@ func (h *Handler) ask(ctx context.Context, f *fan, alone bool) (own error) {
 		}
 	})
 	if !alone {
-		h.askPeers(ctx, f)
+		h.askPeers(ctx, f, &roll, came, unlisted)
 	}
 	asking.Wait()
 	return own
 }
 
-// askPeers asks all peers. It keeps their answers, and notes each failure of a peer
-// that may hold records.
-func (h *Handler) askPeers(ctx context.Context, f *fan) {
-	came := time.Now()
-	roll, err := h.o.Peers(ctx, !f.query.Follow)
-	if err != nil {
+// askPeers asks all peers of a list for a question that came before it. It keeps their answers, and
+// notes each failure of a peer that may hold records.
+func (h *Handler) askPeers(ctx context.Context, f *fan, roll *Roll, came time.Time, unlisted error) {
+	if unlisted != nil {
 		f.asked++
-		f.missing = append(f.missing, Missing{ID: "-", Reason: "the table of ingesters cannot be read: " + err.Error()})
+		f.missing = append(f.missing, Missing{ID: "-", Reason: "the table of ingesters cannot be read: " + unlisted.Error()})
 	}
 	if !roll.Listed.IsZero() {
 		f.rowsAge = max(0, came.Sub(roll.Listed))

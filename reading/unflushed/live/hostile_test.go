@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"blobtail/internal/lease"
 	"blobtail/reading/unflushed/live"
@@ -399,7 +400,10 @@ func TestEndsOfTime(t *testing.T) {
 
 // A question that ends in a panic, which the server survives, holds no part of the log.
 func TestPanicLetsGo(t *testing.T) {
-	in := newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(context.Context, bool) (live.Roll, error) { panic(http.ErrAbortHandler) }})
+	in := newIngesterWith(t, "aaaaaaaa", live.Options{
+		Peers: roll([]lease.Ingester{newIngester(t, "bbbbbbbb").peer()}, nil),
+		HTTP:  &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) { panic(http.ErrAbortHandler) })},
+	})
 	var gone *live.NoAnswerError
 	if _, err := client(t, in.url).Ask(t.Context(), all("web")); !errors.As(err, &gone) || gone.Status != 0 {
 		t.Errorf("%v", err)
@@ -408,4 +412,21 @@ func TestPanicLetsGo(t *testing.T) {
 	if n := in.log.held.Load(); n != 0 {
 		t.Errorf("%d snapshots are held", n)
 	}
+}
+
+// An ingester that adopts another while it lists the rows has the records of that one in its answer: the
+// row may say already that nobody has to ask there.
+func TestSnapshotBehindList(t *testing.T) {
+	var in *ingester
+	e := entry(0, 1, 0, "web")
+	in = newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(context.Context, bool) (live.Roll, error) {
+		time.Sleep(20 * time.Millisecond)
+		in.log.add(e)
+		return live.Roll{Now: time.Now(), Listed: time.Now()}, nil
+	}})
+	got, _, err := read(t, in.url, all("web"))
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	same(t, got, []record.Entry{e})
 }
