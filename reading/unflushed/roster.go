@@ -211,8 +211,12 @@ func (r *Reader) verify(ctx context.Context, q *blobs.Query, known *roster, h *h
 	lacking := known.needed(known.lacking(h), q)
 	if (h.any || len(h.errs) > 0) && slices.ContainsFunc(lacking, func(i lease.Ingester) bool { return i.Live(known.now) }) {
 		// It may have just started or ended. A later list is as good, and each list proves
-		// that those it does not hold to be lacking are not.
-		if again := r.survey(ctx, nil).wait(); again.err == nil {
+		// that those it does not hold to be lacking are not: unless they were adopted since,
+		// and their adopter answered before.
+		adopted := func(i lease.Ingester) bool { return i.Adopter != "" }
+		if again := r.survey(ctx, nil).wait(); again.err == nil && !slices.ContainsFunc(again.rows, func(i lease.Ingester) bool {
+			return adopted(i) && slices.ContainsFunc(lacking, func(was lease.Ingester) bool { return was.ID == i.ID })
+		}) {
 			*known = *again
 			lacking = slices.DeleteFunc(known.needed(known.lacking(h), q), func(i lease.Ingester) bool {
 				return !slices.ContainsFunc(lacking, func(was lease.Ingester) bool { return was.ID == i.ID })
