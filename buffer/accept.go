@@ -30,8 +30,12 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 	}
 	e := b.encoders.Get().(*runlog.Encoder)
 	defer b.encoders.Put(e)
-	e.Encode(r, time.Now())
-	receipt, pos, origin, err := b.append(r, e)
+	came := time.Now()
+	if !r.Came.IsZero() { // the clock of the other ingester may be ahead
+		came = came.Add(-max(0, came.Sub(r.Came)))
+	}
+	e.Encode(r, came)
+	receipt, pos, origin, err := b.append(r, e, came)
 	if b.o.Tail != nil && err == nil && !receipt.Duplicate {
 		b.tell(r, e, pos, origin)
 	}
@@ -44,7 +48,8 @@ func (b *Buffer) isFull() bool {
 
 // append is Accept of an encoded request. It also returns the position of its record,
 // and the origin of its records, unless it is a repeat.
-func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt, pos wal.Pos, origin record.Origin, err error) {
+func (b *Buffer) append(r *record.Request, e *runlog.Encoder, came time.Time) (
+	_ record.Receipt, pos wal.Pos, origin record.Origin, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer endIfPanicking()
@@ -71,11 +76,11 @@ func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt,
 	var m *message
 	if r.Reply != "" {
 		m = b.messages.add(remembered(r, pos, e), r.Reply, len(e.Runs))
-	} else if !r.Origin.IsZero() && !(r.Moved && r.Outcome == record.Outcome{}) {
+	} else if !r.Origin.IsZero() && (r.Came.IsZero() || r.Outcome != record.Outcome{}) {
 		b.repeats.add(remembered(r, pos, e))
 	}
 	b.appended = pos
-	batches := b.gather(pos, e.Runs, m)
+	batches := b.gather(pos, e.Runs, m, came)
 	b.m.expired.Add(int64(e.LeftOut.Records))
 	b.m.records.Add(int64(len(r.Lines) - e.LeftOut.Records))
 	b.m.bytes.Add(int64(len(r.Data)) - e.LeftOut.Bytes)
@@ -147,7 +152,7 @@ func (b *Buffer) known(r *record.Request, e *runlog.Encoder) (receipt record.Rec
 		return b.again(&m.rememberedOrigin, e), true, nil
 	}
 	first, ok := b.repeats.find(r)
-	if !ok || r.Moved {
+	if !ok || !r.Came.IsZero() {
 		return receipt, false, nil
 	}
 	if known, err = first.repeatOf(r); !known || err != nil {

@@ -182,6 +182,15 @@ func (x *index) grow(o *Options, b *Batch, e runlog.Extent, span runlog.Span, re
 	}
 }
 
+// date notes that an open batch has records that came at a time: those of another ingester may be older.
+func (x *index) date(b *Batch, came time.Time) {
+	if came.Before(b.since) {
+		b.since = came
+		heap.Fix(&x.due, b.places.due)
+		heap.Fix(&x.oldest, b.places.oldest)
+	}
+}
+
 // since returns the services with a greater number, which have come last.
 func (x *index) since(number uint64) []entry {
 	n := len(x.entries)

@@ -121,19 +121,20 @@ func (b *Buffer) cutDue(batches []*Batch, p pressure) {
 }
 
 // gather adds the runs of the record at pos to their open batches, and cuts those
-// that are full. m is the message that brought them, or nil. b.mu is held.
-func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*Batch {
+// that are full. m is the message that brought them, or nil; they came at a time. b.mu is held.
+func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message, came time.Time) []*Batch {
 	batches := make([]*Batch, len(runs))
 	for i := range runs {
 		r := &runs[i]
 		at := runlog.Extent{Pos: pos + wal.Pos(r.Off), Len: uint32(r.Len)}
 		ob := b.index.open[r.Bin]
 		if ob == nil {
-			ob = newBatch(b, r.Bin, time.Now())
+			ob = newBatch(b, r.Bin, came)
 			ob.add(at, r.Span, r.Records, r.Bytes)
 			b.index.enterOpen(ob)
 		} else {
 			b.index.grow(&b.o, ob, at, r.Span, r.Records, r.Bytes)
+			b.index.date(ob, came)
 		}
 		b.recent.add(at, unique.Make(ob.bin.Service))
 		if m != nil {

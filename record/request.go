@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"blobtail/record/ack"
 )
@@ -47,9 +48,9 @@ type Request struct {
 	// The server keeps a message until it is stored, so the source does not wait for
 	// it. A request without Reply is durable once it is in the log.
 	Reply string
-	// Moved says that the request comes from the log of another ingester, and may be a part of the one
-	// that was sent. So it is no repeat of another.
-	Moved bool
+	// Came is when another ingester accepted the request, of one from its log; else zero. Such a
+	// request may be a part of the one that was sent, so it is no repeat of another.
+	Came time.Time
 }
 
 // Lacks counts lines that lack a part of the head, or have fields for it that could not be read.

@@ -2,6 +2,7 @@ package runlog
 
 import (
 	"fmt"
+	"time"
 
 	"blobtail/record"
 )
@@ -17,12 +18,13 @@ func Ships(typ byte, payload []byte) bool {
 func Requests(typ byte, payload []byte, place record.Origin, f func(*record.Request) error) error {
 	switch typ {
 	case TypeRuns:
-		r := &record.Request{Moved: true}
+		r := new(record.Request)
 		head, err := ParseRuns(payload, 0, func(_ *Head, run *Run) { move(r, run) })
 		if err != nil {
 			return err
 		}
 		r.Origin, r.Sum, r.Outcome, r.DefaultTime = head.Origin, head.Sum, head.Outcome, head.DefaultTime
+		r.Came = time.UnixMilli(head.Arrived)
 		if r.Origin.IsZero() {
 			r.Origin = place
 		}
@@ -40,7 +42,7 @@ func Requests(typ byte, payload []byte, place record.Origin, f func(*record.Requ
 			if _, err := run.parse(payload[head+int(e.Pos):][:e.Len], batch.Service); err != nil {
 				return err
 			}
-			r := &record.Request{Moved: true, Origin: run.Origin}
+			r := &record.Request{Came: time.UnixMilli(batch.Since), Origin: run.Origin}
 			move(r, &run)
 			if err := f(r); err != nil {
 				return err

@@ -1,0 +1,97 @@
+package ship_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/internal/lease"
+	"blobtail/record"
+	"blobtail/record/ack"
+	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
+)
+
+// What is adopted keeps the time at which it came: whoever waits until no ingester holds records from
+// before a moment, as an erasure does, waits for the adopter.
+func TestKeepsArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, mem.New(mem.Options{}), a, storeID, nil)
+		n.mustSend(ack.Shipped)
+		came := time.Now()
+		n.end()
+		m := start(t, n.store, b, storeID, nil)
+		defer m.end()
+		time.Sleep(5 * time.Minute)
+		m.mustSend(ack.Disk) // into the same batch
+		if err := m.adopt(a); err != nil {
+			t.Fatal(err)
+		}
+		m.mustSend(ack.Disk)
+		if oldest, ok := m.Buffer.Oldest(); !ok || oldest.After(came) || came.Sub(oldest) > time.Second {
+			t.Errorf("the oldest record came at %v, and not about %v", oldest, came)
+		}
+		time.Sleep(15 * time.Second)
+		if row := m.row(b); row.Oldest.After(came) {
+			t.Errorf("the row says since %v", row.Oldest)
+		}
+	})
+}
+
+// While an adopter reads, the silent one runs after all. It ships nothing more, since the mark is there;
+// and if it writes its row, that stays.
+func TestBackWhileAdopted(t *testing.T) {
+	for name, writes := range map[string]bool{"it ships": false, "it writes its row": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := start(t, mem.New(mem.Options{}), a, storeID, nil)
+				defer n.end()
+				n.mustSend(ack.Shipped)
+				n.Quiet()
+				var sent error
+				read := make(chan struct{})
+				m := start(t, n.store, b, storeID, func(op storagetest.Op, key string) storagetest.Fault {
+					if op != storagetest.Get || !strings.HasPrefix(key, "_wal/"+a) {
+						return storagetest.Fault{}
+					}
+					go func() {
+						defer close(read)
+						if writes {
+							n.rewrite(a)
+							return
+						}
+						running, stop := context.WithCancel(t.Context())
+						defer stop()
+						go func() { _ = n.Shipper.Run(running) }() // Fenced has its error
+						sent = n.send(ack.Shipped)
+					}()
+					return storagetest.Fault{Block: read}
+				})
+				defer m.end()
+				time.Sleep(2 * time.Minute)
+				err := m.adopt(a)
+				switch row := n.row(a); {
+				case writes && (err == nil || row.State != lease.Holding):
+					t.Errorf("the row of one that is back says %s: %v", row.State, err)
+				case !writes && (err != nil || !errors.Is(sent, record.ErrUnheld)):
+					t.Errorf("one that ships while it is adopted is told %v, and the adopter %v", sent, err)
+				}
+			})
+		})
+	}
+}
+
+// rewrite writes the row of an ingester as it is, as its announcer does after a while.
+func (n *node) rewrite(id string) {
+	for row, err := range n.store.Scan(n.t.Context(), lease.Table, lease.Partition, id, id+" ", 1) {
+		if err == nil {
+			_, err = n.store.Swap(n.t.Context(), lease.Table, lease.Partition, row)
+		}
+		if err != nil {
+			n.t.Error(err)
+		}
+	}
+}
