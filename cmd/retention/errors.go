@@ -132,7 +132,7 @@ func (a *app) exitCode(err error) int {
 	})
 }
 
-// fold makes single names and globs of those of --service, in lower case as ingesters have names.
+// fold makes single names and globs of those of services, in lower case as ingesters have names.
 func fold(globs *[]string) error {
 	if *globs != nil {
 		*globs = strings.Split(strings.ToLower(strings.Join(*globs, ",")), ",")
@@ -140,9 +140,9 @@ func fold(globs *[]string) error {
 	for _, glob := range *globs {
 		switch {
 		case !record.ValidPattern(glob) || strings.ContainsFunc(glob, func(r rune) bool { return r <= ' ' || r > '~' }):
-			return cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
+			return cli.Usagef("service %q: want a name or a glob such as web-*", glob)
 		case !strings.ContainsAny(glob, `*?[\`) && !record.ValidStored(glob):
-			return cli.Usagef("--service %s: no service has such a name; ingesters make %s of it", glob, record.FoldService(glob))
+			return cli.Usagef("service %s: there can be none of that name; ingesters make %s of it", glob, record.FoldService(glob))
 		}
 	}
 	return nil

@@ -14,7 +14,6 @@ import (
 	"blobtail/internal/bill"
 	"blobtail/internal/cli"
 	"blobtail/internal/units"
-	"blobtail/record"
 	"blobtail/retention/closing"
 	"blobtail/storage"
 )
@@ -25,10 +24,8 @@ type closeCmd struct {
 }
 
 func (c *closeCmd) run(ctx context.Context, a *app) (int, error) {
-	for _, glob := range c.Services {
-		if !record.ValidPattern(glob) {
-			return 0, cli.Usagef("%q: want a name or a glob such as web-*", glob)
-		}
+	if err := fold(&c.Services); err != nil {
+		return 0, err
 	}
 	o, err := a.open(ctx, nil, "", false)
 	if err != nil {

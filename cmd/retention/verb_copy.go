@@ -31,10 +31,8 @@ type copyCmd struct {
 }
 
 func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
-	for _, glob := range c.Services {
-		if !record.ValidPattern(glob) {
-			return 0, cli.Usagef("%q: want a name or a glob such as web-*", glob)
-		}
+	if err := fold(&c.Services); err != nil {
+		return 0, err
 	}
 	o := copying.Options{Name: a.config.Store.Name(), Services: c.Services, Progress: &a.progress, Now: time.Now}
 	if o.Bandwidth = int64(c.Bandwidth); o.Bandwidth > 0 && o.Bandwidth < 1000 {

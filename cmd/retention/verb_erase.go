@@ -35,7 +35,7 @@ func (c *eraseCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, cli.Usagef("--where: %w", err)
 	}
-	if both := e.Where.Fields(); both != "" {
+	if both := e.Where.FieldsCompared(); both != "" {
 		const why = `both are fields, and are equal if a record lacks both; a text needs quotes: 'user == "jane"'`
 		return 0, cli.Usagef("--where: %s: %s", both, why)
 	}

@@ -97,8 +97,9 @@ func (e *Expr) String() string { return e.text + e.Made.ID }
 // AsksTime reports whether the expression may match a record now and not later: it calls now().
 func (e *Expr) AsksTime() bool { return e.needs.asksTime }
 
-// Fields is the first comparison of two fields that is true for a record without both; "": there is none.
-func (e *Expr) Fields() string {
+// FieldsCompared is the first comparison of two fields, which counts a record without both as one with
+// equal ones; "": there is none.
+func (e *Expr) FieldsCompared() string {
 	for i := range e.uses {
 		u := &e.uses[i]
 		list := u.operator == "in" && u.left.field != "" && u.right.value == nil && strings.HasPrefix(u.right.text, "[")
