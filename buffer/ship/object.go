@@ -148,7 +148,15 @@ func (o *object) read(ctx context.Context, blobs storage.BlobStore, id string) (
 	if len(body) < 4 {
 		return nil, o.damaged(id, "it is cut short")
 	}
-	raw, err := s2.Decode(nil, body[4:])
+	// A step of three bytes copies 64 at most. So damage to the length takes no memory.
+	n, err := s2.DecodedLen(body[4:])
+	if err == nil && n > 64*len(body) {
+		err = fmt.Errorf("so few cannot become %d bytes", n)
+	}
+	var raw []byte
+	if err == nil {
+		raw, err = s2.Decode(nil, body[4:])
+	}
 	if err == nil && checksum(raw) != binary.LittleEndian.Uint32(body) {
 		err = errors.New("its checksum differs")
 	}

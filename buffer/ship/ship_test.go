@@ -322,6 +322,18 @@ func TestFence(t *testing.T) {
 
 // Objects of another store, and damaged ones, are refused: the row stays as it is.
 func TestNotAdopted(t *testing.T) {
+	instead := func(body string) func(t *testing.T, n *node) {
+		return func(t *testing.T, n *node) {
+			key := "_wal/" + a + "/00000001"
+			o, err := n.store.Stat(t.Context(), key)
+			if err == nil {
+				err = errors.Join(n.store.Delete(t.Context(), o), n.store.Create(t.Context(), key, []byte(body), o.Attrs))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, n *node)
 		of    string // the store of the adopter
@@ -334,16 +346,9 @@ func TestNotAdopted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, storeID, "is of the store ffff"},
-		"a damaged object": {func(t *testing.T, n *node) {
-			key := "_wal/" + a + "/00000001"
-			o, err := n.store.Stat(t.Context(), key)
-			if err == nil {
-				err = errors.Join(n.store.Delete(t.Context(), o), n.store.Create(t.Context(), key, []byte("nothing of ours"), o.Attrs))
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}, storeID, "_wal/" + a + "/00000001: damaged"},
+		"a damaged object":  {instead("nothing of ours"), storeID, "_wal/" + a + "/00000001: damaged"},
+		"nothing":           {instead(""), storeID, "_wal/" + a + "/00000001: damaged: it is cut short"},
+		"a length of 4 GiB": {instead("crc.\xff\xff\xff\xff\x0fx"), storeID, "so few cannot become 4294967295 bytes"},
 		"an object of a newer version": {func(t *testing.T, n *node) {
 			attrs := storage.Attrs{Metadata: map[string]string{"format": "2"}}
 			if err := n.store.Create(t.Context(), "_wal/"+a+"/00000009", nil, attrs); err != nil {
