@@ -299,8 +299,8 @@ func (s *Shipper) Fenced() error {
 	return s.fenced
 }
 
-// Ships is what the row says of the log, which may say was: the least level of any acknowledgement.
-// Earlier starts may have acknowledged less, and what they did is shipped first.
+// Ships is the word of the row: the least level of any acknowledgement. The row may say was now. Earlier
+// starts may have acknowledged less: the word is not raised before their records are shipped.
 func (s *Shipper) Ships(was string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,8 +28,9 @@
 //     version that was listed.
 //   - Another run deletes, a grace later, when every reader that listed the old blobs has ended
 //     or stopped by itself. It deletes an old blob only if the account has it as replaced, and the
-//     run found every record of it in a blob that stays. That costs one GET for each deleted blob,
-//     once. In return the run trusts nothing: no listing, no id, no write of an earlier run.
+//     run found every record of it in a blob that stays: or in an erased one, which lacks some, if no
+//     hold has the day. That costs one GET for each deleted blob, once. In return the run trusts
+//     nothing: no listing, no id, no write of an earlier run.
 //   - One group, one blob. If a group became two blobs, readers could use neither before both
 //     were stored.
 //   - Two runs that listed different blobs make results that overlap: readers drop the copies,

@@ -141,7 +141,8 @@ func (r *run) pass(ctx context.Context) error {
 	return err
 }
 
-// day makes the erased blobs of a day, has the account tell, and deletes what they replaced long ago.
+// day makes the erased blobs of a day, writes the next part of its account, and deletes the blobs that
+// erased ones replaced long ago.
 func (r *run) day(ctx context.Context, l *catalog.Listing) error {
 	matching, err := r.look(ctx, l)
 	if err != nil {
