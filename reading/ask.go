@@ -70,7 +70,7 @@ type Here struct {
 	// [Source.Records] and Tail; nil: it is not. The outcome has them too.
 	Absent func(names []*NoServiceError)
 	// Part says that the question is a part of another one; nil: it is not.
-	Part *Part
+	Part *part
 }
 
 // compiled is a question that can be read.

@@ -97,7 +97,9 @@ func Open(o OpenOptions) (*Reader, error) {
 	default:
 		logs.Announced = o.http()
 	}
-	r := New(Options{Blobs: blobs, Logs: unflushed.New(logs), Name: o.Name, Ingesters: o.ingesters, MaxRaw: o.MaxRaw, MaxHeld: o.MaxHeld, Sharing: o.Sharing})
+	all := Options{Blobs: blobs, Logs: unflushed.New(logs), Name: o.Name, Ingesters: o.ingesters, MaxRaw: o.MaxRaw, MaxHeld: o.MaxHeld}
+	all.Sharing = o.Sharing
+	r := New(all)
 	r.indexes, logs.Hangs.Alone = indexes, r.bursts.alone
 	return r, nil
 }

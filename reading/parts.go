@@ -56,7 +56,9 @@ const mostAsked = 32 << 10
 func (s *Store) divide(a *Ask, plan *blobs.Plan) *Division {
 	with := s.r.o.Sharing
 	switch {
-	case with == nil, a.Here.Part != nil, a.Limit > 0, a.First > 0, a.Edges != (blobs.Edges{}), a.Live == Only, a.pipe != nil && a.LogQL == "":
+	case with == nil, a.Here.Part != nil, a.Limit > 0, a.First > 0, a.Edges != (blobs.Edges{}), a.Live == Only:
+		return nil
+	case a.pipe != nil && a.LogQL == "":
 		return nil
 	case plan.Bytes() < 2*with.Size(), plan.Hours() < 2:
 		return nil
@@ -110,7 +112,7 @@ func (d *Division) Here(ctx context.Context, rng Range, emit func(lines []byte) 
 // Elsewhere is the question for another process about a range.
 func (d *Division) Elsewhere(rng Range, store string) Ask {
 	a := d.others
-	a.Range, a.Here.Part = rng, &Part{Store: store, Age: d.plan.Age()}
+	a.Range, a.Here.Part = rng, &part{store, d.plan.Age()}
 	return a
 }
 
@@ -123,47 +125,45 @@ func (d *Division) StoreID(ctx context.Context) (string, error) {
 // may.
 func (d *Division) TooLarge(decoded int64) error { return d.plan.TooLarge(decoded) }
 
-// Part says that a question is a part by time of one that another process answers. That one asks the
+// part says that a question is a part by time of one that another process answers. That one asks the
 // ingesters before, and tells which services do not exist.
-type Part struct {
-	// Store is the id of the store that has to be read.
-	Store string
-	// Age is how long ago the whole question was begun.
-	Age time.Duration
+type part struct {
+	store string        // the id of the one that has to be read
+	age   time.Duration // since the whole question was begun
 }
 
 // partVersion is that of parts. It changes with the meaning of a question, and of its answer.
 const partVersion = "1"
 
 // String is the text form.
-func (p *Part) String() string {
-	return fmt.Sprintf("%s.%s.%d", partVersion, p.Store, p.Age.Milliseconds())
+func (p *part) String() string {
+	return fmt.Sprintf("%s.%s.%d", partVersion, p.store, p.age.Milliseconds())
 }
 
-func parsePart(text string) (*Part, error) {
+func parsePart(text string) (*part, error) {
 	version, rest, _ := strings.Cut(text, ".")
 	store, age, _ := strings.Cut(rest, ".")
 	ms, err := strconv.ParseInt(age, 10, 64)
 	if version != partVersion || store == "" || err != nil || ms < 0 || ms > int64(24*time.Hour/time.Millisecond) {
-		return nil, badParam("part", "part=%.60s is of another version: servers ask each other by it, and this one knows version %s", text, partVersion)
+		return nil, badParam("part", "part=%.60s is of another version of servers: this one knows version %s", text, partVersion)
 	}
-	return &Part{store, time.Duration(ms) * time.Millisecond}, nil
+	return &part{store, time.Duration(ms) * time.Millisecond}, nil
 }
 
 // begin prepares a question that is a part. It refuses one of another store, and one that the holder of
 // the token may not read all of: what is hidden would be missing in the whole.
-func (p *Part) begin(ctx context.Context, s *Store, a *Ask, q *blobs.Query) error {
+func (p *part) begin(ctx context.Context, s *Store, a *Ask, q *blobs.Query) error {
 	id, err := s.r.o.Logs.StoreID(ctx)
 	switch hidden := s.mayRead(q.Services); {
 	case err != nil:
 		return err
-	case id != p.Store:
+	case id != p.store:
 		return badParam("part", "part: this server reads another store, %s", id)
 	case hidden != "":
 		return badParam("part", "part: the token may not read %s", hidden)
 	}
 	a.Live, a.Here.Sure = unflushed.Elsewhere, true
-	q.Sure, q.Part, q.Aged = true, true, p.Age
+	q.Sure, q.Part, q.Aged = true, true, p.age
 	return nil
 }
 

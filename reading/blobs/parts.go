@@ -2,13 +2,10 @@ package blobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
-
-	"blobtail/storage"
 )
 
 // A Part is a part of a plan by time alone. The parts of a plan share no record.
@@ -69,7 +66,8 @@ func (p *Plan) Parts(size int64) (parts []Part) {
 	}
 	parts = append(parts, part)
 	for i := range parts {
-		parts[i].Held = slices.ContainsFunc(p.blobs, func(b blob) bool { return b.body != nil && parts[i].touches(b.Meta.First, b.Meta.Last) })
+		rng := parts[i].Range
+		parts[i].Held = slices.ContainsFunc(p.blobs, func(b blob) bool { return b.body != nil && rng.touches(b.Meta.First, b.Meta.Last) })
 	}
 	return parts
 }
@@ -140,10 +138,4 @@ func (p *Plan) TooLarge(decoded int64) error {
 		return &TooLargeError{Bytes: decoded, Limit: most}
 	}
 	return nil
-}
-
-// Hopeless reports whether no other try of a part can go better: the read is over, or refused.
-func Hopeless(ctx context.Context, err error) bool {
-	var bad *BadQueryError
-	return ctx.Err() != nil || tooLarge(err) || errors.Is(err, storage.ErrUnauthorized) || errors.As(err, &bad)
 }

@@ -76,6 +76,9 @@ func New(places []string, o Options) (*Crew, error) {
 	if o.Lookup == nil {
 		o.Lookup = net.DefaultResolver.LookupHost
 	}
+	if o.Failed == nil {
+		o.Failed = func(string, error) {}
+	}
 	c := &Crew{o: o, found: map[string]*worker{}}
 	for _, place := range places {
 		base, named := strings.CutPrefix(place, "dns+")
@@ -126,7 +129,7 @@ func (c *Crew) workers(ctx context.Context) []*worker {
 	for _, u := range c.names {
 		all, err := c.o.Lookup(ctx, u.Hostname())
 		if err != nil {
-			if c.tell(u.Hostname(), err); ctx.Err() != nil {
+			if c.o.Failed(u.Hostname(), err); ctx.Err() != nil {
 				return append(slices.Clone(c.fixed), c.present...)
 			}
 		}
@@ -151,12 +154,6 @@ func (c *Crew) workers(ctx context.Context) []*worker {
 	return append(slices.Clone(c.fixed), present...)
 }
 
-func (c *Crew) tell(worker string, err error) {
-	if c.o.Failed != nil {
-		c.o.Failed(worker, err)
-	}
-}
-
 // Size implements [reading.Sharing].
 func (c *Crew) Size() int64 { return c.o.Part }
 
@@ -177,20 +174,21 @@ func (w *worker) resting() time.Duration {
 	return time.Until(w.until)
 }
 
-// note notes how an answer went.
-func (w *worker) note(err error, rest time.Duration) {
+// note notes how an answer went, and reports whether that of the one before was good.
+func (w *worker) note(err error, rest time.Duration) (fresh bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err == nil {
+	if fresh = w.rests == 0; err == nil {
 		w.rests = 0
-		return
+		return fresh
 	}
 	w.rests = min(max(2*w.rests, rest), mostRest)
 	w.until = time.Now().Add(w.rests)
+	return fresh
 }
 
 // answer asks the worker for a part.
-func (w *worker) answer(ctx context.Context, d *reading.Division, a reading.Ask, emit func(lines []byte) error) (ans reading.Answer, err error) {
+func (w *worker) answer(ctx context.Context, d *reading.Division, a reading.Ask, emit func([]byte) error) (ans reading.Answer, err error) {
 	var out *reading.Outcome
 	switch {
 	case d.By != nil:
@@ -201,7 +199,12 @@ func (w *worker) answer(ctx context.Context, d *reading.Division, a reading.Ask,
 	case d.Counts:
 		out, err = w.client.Count(ctx, a)
 	default:
-		out, err = w.client.Part(ctx, a, emit)
+		out, err = w.client.Records(ctx, a, emit)
+		for i := 0; err == nil && i < len(out.Problems()); i++ {
+			if broken, ok := errors.AsType[*remote.BrokenError](out.Problems()[i]); ok {
+				err = broken
+			}
+		}
 	}
 	if err != nil {
 		return reading.Answer{}, err

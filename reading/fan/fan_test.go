@@ -75,6 +75,13 @@ func cut(after int) fault {
 	}
 }
 
+// stalls hangs in the middle of its answer.
+func stalls(w http.ResponseWriter, r *http.Request, answer http.Handler) bool {
+	answer.ServeHTTP(&cutter{w, 400, false}, r)
+	<-r.Context().Done()
+	return true
+}
+
 // other asks the worker as a server of another version would.
 func other(w http.ResponseWriter, r *http.Request, answer http.Handler) bool {
 	r = r.Clone(r.Context())
@@ -173,7 +180,8 @@ func tokenOf(t testing.TB, read ...string) (_ *access.Token, file, secret string
 
 // kinds are the faults of workers, by their names.
 var kinds = map[string]fault{
-	"dies": dies, "429": status(429), "503": status(503), "500": status(500), "cut early": cut(300), "cut late": cut(900), "another version": other,
+	"dies": dies, "429": status(429), "503": status(503), "500": status(500), "cut early": cut(300), "cut late": cut(900),
+	"another version": other, "hangs": hangs, "hangs in its middle": stalls,
 }
 
 // mixed has faults by turns.
@@ -188,12 +196,13 @@ func TestSource(t *testing.T) {
 		for name, faults := range map[string]func(int64) fault{"well": nil, "failing": mixed(uint64(workers))} {
 			t.Run(fmt.Sprint(workers, " ", name), func(t *testing.T) {
 				var all atomic.Int64
-				readingtest.Run(t, func(t *testing.T, h *readingtest.House, read ...string) reading.Source {
+				open := func(t *testing.T, h *readingtest.House, read ...string) reading.Source {
 					c := newCrew(t, h, workers, faults)
 					t.Cleanup(func() { all.Add(c.asked.Load()) })
 					token, _, _ := tokenOf(t, read...)
 					return h.ReaderWith(reading.Options{Sharing: c.open(500)}).For(token)
-				})
+				}
+				readingtest.Run(t, open)
 				if all.Load() < 20 {
 					t.Errorf("workers were asked for %d parts", all.Load())
 				}

@@ -35,7 +35,7 @@ type part struct {
 }
 
 var (
-	errOrder   = errors.New("it sends a record that is not in its order, or outside of the range")
+	errLine    = errors.New("it sends a line that is no record")
 	errCrowded = errors.New("it sends too many records of one time for an answer that may break off")
 )
 
@@ -51,11 +51,10 @@ func (s *share) put(p *part, lines []byte, breaks bool) error {
 	}
 	to := len(p.buf) + len(lines)
 	if breaks {
-		first, ok := record.LineTime(lines)
 		at := lastLine(lines)
-		last, also := record.LineTime(lines[at:])
-		if !ok || !also || !p.follows(first) || !p.orders(first, last) || !p.within(last) {
-			return errOrder
+		last, ok := record.LineTime(lines[at:])
+		if !ok {
+			return errLine
 		}
 		for at > 0 {
 			before := lastLine(lines[:at])
@@ -77,18 +76,6 @@ func (s *share) put(p *part, lines []byte, breaks bool) error {
 	p.release(to)
 	s.changed.Broadcast()
 	return nil
-}
-
-// orders reports whether a time may come behind another one.
-func (p *part) orders(a, b int64) bool { return a == b || a < b != p.back }
-
-// follows reports whether a time may come next.
-func (p *part) follows(ns int64) bool { return p.within(ns) && (!p.some || p.orders(p.last, ns)) }
-
-// within reports whether a time is in what is left.
-func (p *part) within(ns int64) bool {
-	rng, _ := p.left()
-	return ns >= rng.From && (ns < rng.To || rng.To == reading.Newest)
 }
 
 // lastLine is where the last of some lines begins.

@@ -27,9 +27,10 @@ func drawn(t *testing.T, rng *rand.Rand) *readingtest.House {
 			if rng.IntN(3) == 0 {
 				at = at.Truncate(time.Hour).Add(time.Duration(rng.IntN(3)))
 			}
+			long := strings.Repeat(string(rune('a'+number%26)), rng.IntN(200))
 			lines = append(lines, readingtest.Line{
 				Time: at, Service: []string{"web", "api", "db"}[rng.IntN(3)], Level: []string{"info", "warn", "error"}[rng.IntN(3)],
-				Msg: fmt.Sprintf("m%d took %d ms %s", number, rng.IntN(50), strings.Repeat(string(rune('a'+number%26)), rng.IntN(200))), Fields: fmt.Sprintf(`"n":%d`, number%17),
+				Msg: fmt.Sprintf("m%d took %d ms %s", number, rng.IntN(50), long), Fields: fmt.Sprintf(`"n":%d`, number%17),
 			})
 			number++
 		}
@@ -50,7 +51,8 @@ func drawn(t *testing.T, rng *rand.Rand) *readingtest.House {
 
 // draw draws a question.
 func draw(rng *rand.Rand) reading.Ask {
-	a := reading.Ask{Services: [][]string{{"*"}, {"web"}, {"web", "nosuch"}, {"a*", "db"}}[rng.IntN(4)], Range: reading.Always(), Reverse: rng.IntN(2) == 0}
+	services := [][]string{{"*"}, {"web"}, {"web", "nosuch"}, {"a*", "db"}}[rng.IntN(4)]
+	a := reading.Ask{Services: services, Range: reading.Always(), Reverse: rng.IntN(2) == 0}
 	at := func() int64 {
 		ns := noon.Add(time.Duration(rng.IntN(6*60)) * time.Minute).UnixNano()
 		if rng.IntN(2) == 0 {
@@ -99,7 +101,8 @@ func said(t *testing.T, s reading.Source, a reading.Ask, what int) string {
 		out, err = s.Count(t.Context(), a)
 	default:
 		var h *reading.Histogram
-		h, out, err = s.Histogram(t.Context(), a, reading.Slices{By: []time.Duration{time.Minute, 7 * time.Second, time.Hour}[what%3], Zone: time.UTC})
+		by := []time.Duration{time.Minute, 7 * time.Second, time.Hour}[what%3]
+		h, out, err = s.Histogram(t.Context(), a, reading.Slices{By: by, Zone: time.UTC})
 		if err == nil {
 			text = strings.ReplaceAll(fmt.Sprint(*h), "} {", "}\n{") + "\n"
 		}
@@ -117,7 +120,8 @@ func said(t *testing.T, s reading.Source, a reading.Ask, what int) string {
 	if a.Parse != "" { // lines that came before a break have the made fields
 		out.Bytes = 0
 	}
-	return fmt.Sprintf("%scomplete %v %v, %d records, %d unflushed, examined %d, bytes %d, absent %v, warnings %v", text, out.Complete(), out.Problems(), out.Records, out.Unflushed, out.Examined, out.Bytes, absent, out.Warnings)
+	return fmt.Sprintf("%scomplete %v %v, %d records, %d unflushed, examined %d, bytes %d, more %v, absent %v, warnings %v",
+		text, out.Complete(), out.Problems(), out.Records, out.Unflushed, out.Examined, out.Bytes, out.More, absent, out.Warnings)
 }
 
 // A shared store answers as the store does, whatever its workers do.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"blobtail/reading"
-	"blobtail/reading/blobs"
 	"blobtail/storage/fanout"
 )
 
@@ -156,13 +155,6 @@ func (s *share) read(p *part, w *worker) {
 		emit = func(lines []byte) error { return s.put(p, lines, false) }
 	}
 	ans, err := s.d.Here(s.ctx, rng, emit)
-	if err != nil && !blobs.Hopeless(s.ctx, err) {
-		if s.d.Counts {
-			ans = reading.Answer{}
-		}
-		ans.Lack(fmt.Errorf("records %s were read by nobody: %w", span(rng), err))
-		err = nil
-	}
 	p.err = cmp.Or(err, s.took(p, ans, false))
 }
 
@@ -178,9 +170,11 @@ func (s *share) ask(p *part, w *worker) bool {
 		p.err = s.ctx.Err()
 		return true
 	}
-	w.note(err, s.crew.o.Rest)
+	fresh := w.note(err, s.crew.o.Rest)
 	if err != nil {
-		s.crew.tell(w.name, err)
+		if fresh {
+			s.crew.o.Failed(w.name, err)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		p.broken()
@@ -223,13 +217,11 @@ func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 	if p.kept > 0 { // lines of tries that broke off
 		rng := p.came()
 		there, err := s.d.Here(s.ctx, rng, nil)
-		switch {
-		case err != nil && blobs.Hopeless(s.ctx, err):
+		if err != nil {
 			return err
-		case err != nil:
-			there.Lack(fmt.Errorf("whether records %s are missing cannot be checked, and the worker that read them has failed: %w", span(rng), err))
-		case there.Records != p.kept:
-			there.Lack(fmt.Errorf("%d records came of those %s, and another read has found %d: the worker that read them has failed; read again", p.kept, span(rng), there.Records))
+		}
+		if there.Records != p.kept {
+			there.Lack(fmt.Errorf("a worker failed that read %d records %s, and there are %d; ask again", p.kept, span(rng), there.Records))
 		}
 		there.Records, there.Bytes = p.kept, p.bytes
 		ans.Join(&there.Summary)
