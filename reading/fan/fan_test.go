@@ -149,7 +149,8 @@ func (c *crew) serve(number int, reader *reading.Reader, guard door.Options) str
 // open returns the sharing of the crew, with parts of some bytes.
 func (c *crew) open(part int64, change ...func(*fan.Options)) reading.Sharing {
 	c.t.Helper()
-	o := fan.Options{Part: part, Patience: 2 * time.Second, Rest: time.Millisecond, Failed: func(_ string, err error) { c.failed.Store(err.Error(), true) }}
+	o := fan.Options{Part: part, Patience: 2 * time.Second, Rest: time.Millisecond}
+	o.Failed = func(_ string, err error) { c.failed.Store(err.Error(), true) }
 	for _, f := range change {
 		f(&o)
 	}

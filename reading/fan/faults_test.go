@@ -31,7 +31,8 @@ func hours(t *testing.T, n int) *readingtest.House {
 		var lines []readingtest.Line
 		for i := range 40 {
 			at := noon.Add(time.Duration(hour)*time.Hour + time.Duration(i/4)*time.Minute)
-			lines = append(lines, readingtest.Line{Time: at, Service: "web", Msg: fmt.Sprintf("m%d-%d %s", hour, i, strings.Repeat("x", 50))})
+			msg := fmt.Sprintf("m%d-%d %s", hour, i, strings.Repeat("x", 50))
+			lines = append(lines, readingtest.Line{Time: at, Service: "web", Msg: msg})
 		}
 		h.Send(0, lines...)
 		h.Flush()
@@ -84,7 +85,8 @@ func TestSmall(t *testing.T) {
 			o.Sharing = c.open(part)
 		}
 		h.Faults(func(op storagetest.Op, key string) (f storagetest.Fault) {
-			if !strings.Contains(key, "ingesters") && slices.Contains([]storagetest.Op{storagetest.Get, storagetest.List, storagetest.Stat, storagetest.Dirs}, op) {
+			reads := []storagetest.Op{storagetest.Get, storagetest.List, storagetest.Stat, storagetest.Dirs}
+			if !strings.Contains(key, "ingesters") && slices.Contains(reads, op) {
 				n.Add(1) // ingesters ask for other things
 			}
 			return f
@@ -146,7 +148,8 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := fan.New([]string{"http://example.com"}, fan.Options{Remote: remote.Options{Token: "a.b"}}); !errors.As(err, new(*remote.PlainError)) {
+	token := fan.Options{Remote: remote.Options{Token: "a.b"}}
+	if _, err := fan.New([]string{"http://example.com"}, token); !errors.As(err, new(*remote.PlainError)) {
 		t.Errorf("a token goes without TLS: %v", err)
 	}
 }

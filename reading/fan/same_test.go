@@ -25,7 +25,7 @@ func drawn(t *testing.T, rng *rand.Rand) *readingtest.House {
 		for range n {
 			at := noon.Add(time.Duration(rng.IntN(hours*60)) * time.Minute)
 			if rng.IntN(3) == 0 {
-				at = at.Truncate(time.Hour).Add(time.Duration(rng.IntN(3)))
+				at = at.Truncate(time.Hour).Add(time.Duration(rng.IntN(5) - 2)) // also before the hour
 			}
 			long := strings.Repeat(string(rune('a'+number%26)), rng.IntN(200))
 			lines = append(lines, readingtest.Line{
