@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
+	"blobtail/internal/dev/testkit/box"
 	"blobtail/internal/door"
 	"blobtail/reading"
 	"blobtail/reading/fan"
@@ -156,8 +158,10 @@ func TestRefused(t *testing.T) {
 
 // The holder of a token that reads one service gets that one, by workers that may read all.
 func TestNarrow(t *testing.T) {
-	h := hours(t, 3)
-	h.Send(0, readingtest.Line{Time: noon, Service: "api", Msg: "hidden"})
+	h := hours(t, 6)
+	for hour := range 6 {
+		h.Send(0, readingtest.Line{Time: noon.Add(time.Duration(hour)*time.Hour + time.Minute), Service: "api", Msg: "hidden"})
+	}
 	h.Flush()
 	token, _, _ := tokenOf(t, "web")
 	c := newCrew(t, h, 2, nil)
@@ -249,5 +253,34 @@ func TestNames(t *testing.T) {
 	}
 	if _, err := fan.New([]string{"dns+https://workers"}, fan.Options{}); err == nil || !strings.Contains(err.Error(), "port") {
 		t.Errorf("a name without a port: %v", err)
+	}
+}
+
+// A worker counts the age of the whole question, and answers no part of another version.
+func TestPart(t *testing.T) {
+	h := hours(t, 2)
+	c := &crew{t: t}
+	place := c.serve(0, h.Reader(), door.Options{})
+	for part, want := range map[string]string{
+		"1." + box.StoreID + ".1000":                  `"complete":true`,
+		"1." + box.StoreID + ".3600000":               `stopped after 30m0s`,
+		"0." + box.StoreID + ".1000":                  `of another version`,
+		"1." + strings.Repeat("0", 32) + ".1000":      `another store`,
+		"1." + box.StoreID + ".-1":                    `"status":400`,
+		"1." + box.StoreID:                            `"status":400`,
+		"1." + box.StoreID + ".1000&service=nosuch":   `"complete":true`,
+		"1." + box.StoreID + ".1000&from=2027-01-01":  `"records":0`,
+		"1." + box.StoreID + ".1000&live=off&fold=1":  `"warnings":[]`,
+		"1." + box.StoreID + ".1000&live=only&fold=1": `"records":80`,
+	} {
+		resp, err := http.Get(place + "/api/v1/count?service=web&text=m&part=" + part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("part=%s: %s, not %s", part, body, want)
+		}
 	}
 }
