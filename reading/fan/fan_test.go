@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -115,6 +116,15 @@ func newCrew(t testing.TB, h *readingtest.House, workers int, faults func(n int6
 		}), door.Options{}))
 	}
 	return c
+}
+
+// told reports whether a worker failed for some reason.
+func (c *crew) told(reason ...string) (found bool) {
+	c.failed.Range(func(text, _ any) bool {
+		found = found || strings.Contains(text.(string), strings.Join(reason, ""))
+		return true
+	})
+	return found
 }
 
 // forbidden fails a test in which a worker asks an ingester.
