@@ -219,6 +219,10 @@ func (s *Shipper) gather(store string) (more bool, err error) {
 	}
 	s.raw = s.raw[:0]
 	for r, err := range s.o.Log.Range(from, to) {
+		if gap, ok := errors.AsType[*wal.CorruptError](err); ok && gap.To <= s.o.Log.Found() {
+			more, to = gap.To < to, gap.To // the start has told, and nobody waits for it
+			break
+		}
 		if err != nil {
 			return false, fmt.Errorf("read the log to ship it: %w", err)
 		}
@@ -231,8 +235,8 @@ func (s *Shipper) gather(store string) (more bool, err error) {
 		}
 	}
 	if len(s.raw) == 0 {
-		if s.advance(to, nil); !spent {
-			return false, nil
+		if s.advance(to, nil); !spent || more {
+			return more, nil
 		}
 		from = to
 	}
