@@ -351,6 +351,17 @@ func (s *Shipper) Wait(ctx context.Context, pos wal.Pos) error {
 	}
 }
 
+// Away is the reason why [Shipper.Wait] would fail at once: a request should be refused with it before it
+// is in the log, or each time that it is sent again the log gets it once more. nil: it may wait.
+func (s *Shipper) Away() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.o.Disk || s.failed == nil || time.Since(s.since) < s.o.Wait {
+		return nil
+	}
+	return fmt.Errorf("%w: the log is not shipped: %w", record.ErrUnheld, s.failed)
+}
+
 // unshipped is the error of a wait that was too long.
 func (s *Shipper) unshipped() error {
 	if s.o.Disk {

@@ -283,8 +283,14 @@ func TestStoreAway(t *testing.T) {
 					t.Errorf("the next one: %v after %s", err, time.Since(begun))
 				}
 				n.mustSend(ack.Disk)
+				if err := n.Away(); !c.disk && !errors.Is(err, record.ErrUnheld) || c.disk && err != nil {
+					t.Errorf("the next ones are told %v before they are in the log", err)
+				}
 				away.Store(false)
 				time.Sleep(20 * time.Second)
+				if err := n.Away(); err != nil {
+					t.Error(err)
+				}
 				n.mustSend(ack.Shipped)
 				if got := n.objects(a); len(got) < 2 || lost.Load() {
 					t.Errorf("the store has %q", got)

@@ -53,6 +53,9 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 		Protocols:   shippers.Protocols(shipping(c)),
 		Allow:       secure.newcomers.allow(),
 		Ships:       secure.levels.asks(ack.Shipped),
+		Away: func(services []string, asked ack.Level) error {
+			return company.sent.away(max(asked, secure.levels.of(services)))
+		},
 		Fields:      fields,
 		Admin:       c.Ingest.Admin,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),

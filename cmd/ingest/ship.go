@@ -64,6 +64,14 @@ func (s *shipment) err() error {
 	return s.Fenced()
 }
 
+// away is the reason why no request can reach a level now; nil: it may.
+func (s *shipment) away(level ack.Level) error {
+	if s == nil || level != ack.Shipped {
+		return nil
+	}
+	return s.Away()
+}
+
 // run ships until ctx ends, and adopts.
 func (s *shipment) run(ctx context.Context, group *errgroup.Group) {
 	if s == nil {

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"blobtail/record"
+	"blobtail/record/ack"
 	"blobtail/record/origin"
 	"blobtail/source/body"
 )
@@ -39,9 +40,10 @@ type builder struct {
 	*body.Gatherer // this part's
 	s              *Source
 	request        *http.Request
-	sender         string // that equal bodies are compared for
-	key            string // "" if none is used
-	scope          string // of the intake
+	sender         string    // that equal bodies are compared for
+	key            string    // "" if none is used
+	scope          string    // of the intake
+	ack            ack.Level // the same
 	hold           *hold
 	held           int // bytes of hold for the body
 
@@ -68,7 +70,7 @@ type builder struct {
 // begin accepts a decoded body, which is counted in h already, and counts the memory
 // that its lines are likely to need.
 func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *hold, decoded []byte) error {
-	b.s, b.request, b.hold, b.body, b.scope = s, r, h, decoded, in.Scope
+	b.s, b.request, b.hold, b.body, b.scope, b.ack = s, r, h, decoded, in.Scope, in.ack
 	if s.o.Dedupe != DedupeOff {
 		b.key = in.key
 	}
@@ -157,6 +159,9 @@ func (b *builder) flush(end int) bool {
 	}
 	b.origin(b.body[b.from:end])
 	if b.err = b.AddRejected(b.countLines); b.err != nil {
+		return false
+	}
+	if b.err = b.s.o.Away(b.Req.Services, b.ack); b.err != nil {
 		return false
 	}
 	receipt, err := b.append()
