@@ -326,8 +326,8 @@ func TestFence(t *testing.T) {
 		if !errors.Is(err, record.ErrUnheld) || !strings.Contains(err.Error(), "ingester "+b+" has adopted "+a) {
 			t.Errorf("an adopted one answers %v", err)
 		}
-		if err := m.adopt(a); err == nil {
-			t.Error("one without records is adopted")
+		if err := m.adopt(a); err == nil || !strings.Contains(err.Error(), "ingester "+b+" has adopted it already") {
+			t.Errorf("one that is adopted is adopted again: %v", err)
 		}
 	})
 }
@@ -396,12 +396,13 @@ func TestCopiedBatches(t *testing.T) {
 		t.Run(fmt.Sprint("copies are shipped ", shipped), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var away atomic.Bool
-				n := start(t, mem.New(mem.Options{}), a, storeID, func(op storagetest.Op, key string) storagetest.Fault {
-					if op == storagetest.Create && (strings.HasPrefix(key, "bad") || away.Load() && strings.HasPrefix(key, "_wal/")) {
+				script := func(op storagetest.Op, key string) storagetest.Fault {
+					if op == storagetest.Create && (strings.HasPrefix(key, "bad") || away.Load() && strings.HasPrefix(key, "_wal/"+a)) {
 						return storagetest.Fault{Before: storagetest.ErrFault}
 					}
 					return storagetest.Fault{}
-				})
+				}
+				n := start(t, mem.New(mem.Options{}), a, storeID, script)
 				if err := n.sendTo(ack.Shipped, "bad1", "bad2"); err != nil {
 					t.Fatal(err)
 				}
@@ -425,7 +426,8 @@ func TestCopiedBatches(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				n.end()
-				m := start(t, n.store, b, storeID, nil)
+				away.Store(false)
+				m := start(t, n.store, b, storeID, script) // its log is over its limit soon, and cuts batches
 				defer m.end()
 				sent.Services, sent.Lines = sent.Services[:1], sent.Lines[:1] // its sender tries another ingester, with other rules
 				if _, err := m.Accept(t.Context(), &sent); err != nil {
