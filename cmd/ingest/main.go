@@ -114,7 +114,7 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	if company, err = newCompany(c, store, premises, journal, buf, out.SetLane, own(c, records), log, reg); err != nil {
 		return err
 	}
-	if err := sent.join(c, company, store, journal, buf, reg); err != nil {
+	if err := sent.join(c, company, store, journal, buf, log, reg); err != nil {
 		return err
 	}
 	tail.join(c, company, buf, log, reg)

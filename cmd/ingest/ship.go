@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"blobtail/buffer"
@@ -39,13 +40,13 @@ func shipped(c config.Config, l *levels, o buffer.Options) (buffer.Options, *shi
 }
 
 // join makes the shipper, a part of a company.
-func (s *shipment) join(c config.Config, p *company, store *openstore.Store, log *wal.Log, buf *buffer.Buffer, reg *count.Registry) error {
+func (s *shipment) join(c config.Config, p *company, store *openstore.Store, journal *wal.Log, buf *buffer.Buffer, log zerolog.Logger, reg *count.Registry) error {
 	if p.sent = s; s == nil {
 		return nil
 	}
 	s.Shipper = ship.New(ship.Options{
-		Log: log, Blobs: store.Blobs, ID: p.announcer.ID, StoreID: p.premises.StoreID, Needed: buf.Needed,
-		Every: time.Duration(c.Ship.Every), Wait: time.Duration(c.Ship.Wait), Logger: part(p.log, "ship"),
+		Log: journal, Blobs: store.Blobs, ID: p.announcer.ID, StoreID: p.premises.StoreID, Needed: buf.Needed,
+		Every: time.Duration(c.Ship.Every), Wait: time.Duration(c.Ship.Wait), Logger: part(log, "ship"),
 		Disk: c.Ship.Fallback == "disk", Strict: s.levels.least >= ack.Shipped && c.Ship.Fallback == "refuse",
 	})
 	p.announcer.Ship(s.Ships)

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,7 +49,11 @@ func Adopted(ctx context.Context, tables storage.TableStore, was Ingester, by st
 		}
 		next.Lost = was.Lost.join(Loss{Since: shipped, Until: now})
 	}
-	if _, err := tables.Swap(ctx, Table, Partition, next.row()); err != nil {
+	_, err := tables.Swap(ctx, Table, Partition, next.row())
+	if errors.Is(err, storage.ErrChanged) {
+		return refuse(was.ID, "it is back, or another ingester has adopted it meanwhile: logquery ingesters shows which")
+	}
+	if err != nil {
 		return fmt.Errorf("clear the row of ingester %s: %w", was.ID, err)
 	}
 	return nil
