@@ -57,19 +57,20 @@ func (s *Shipper) Adopt(ctx context.Context, id string, a Adoption) error {
 	if err := s.awaitShipped(ctx); err != nil {
 		return err
 	}
-	if err := lease.Adopted(ctx, a.Tables, row, s.o.ID(), until, a.Now()); err != nil {
-		return err
-	}
-	s.o.Logger.Warn().Str("id", id).Str("host", row.Host).Int("requests", requests).Msg("the shipped log of a silent ingester is adopted")
+	// Nobody looks for them behind the end of this.
 	gone := make([]storage.Blob, len(parts))
 	for i, o := range parts {
 		gone[i].Key = o.key(id)
 	}
 	for some := range slices.Chunk(gone, mostReaped) {
 		if err := s.o.Blobs.Delete(ctx, some...); err != nil {
-			s.o.Logger.Warn().Err(err).Str("id", id).Msg("parts of an adopted log stay in the store")
+			s.o.Logger.Warn().Err(err).Str("id", id).Msg("parts of an adopted log stay in the store: remove them")
 		}
 	}
+	if err := lease.Adopted(ctx, a.Tables, row, s.o.ID(), until, a.Now()); err != nil {
+		return err
+	}
+	s.o.Logger.Warn().Str("id", id).Str("host", row.Host).Int("requests", requests).Msg("the shipped log of a silent ingester is adopted")
 	return nil
 }
 

@@ -8,9 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/buffer/ship"
 	"blobtail/internal/lease"
 	"blobtail/record"
 	"blobtail/record/ack"
+	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
 )
@@ -82,6 +84,39 @@ func TestBackWhileAdopted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An adopter that ends before it clears the row leaves no part for which nobody would look: its own log
+// has the records. The next attempt needs no part.
+func TestNoPartStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, mem.New(mem.Options{}), a, storeID, nil)
+		n.mustSend(ack.Shipped)
+		n.end()
+		m := start(t, n.store, b, storeID, nil)
+		defer m.end()
+		time.Sleep(2 * time.Minute)
+		away := storagetest.FaultyTables(n.store, func(op storagetest.Op, _ string) storagetest.Fault {
+			if op == storagetest.Swap {
+				return storagetest.Fault{Before: storagetest.ErrFault}
+			}
+			return storagetest.Fault{}
+		})
+		for i, tables := range []storage.TableStore{away, n.store} {
+			err := m.Adopt(t.Context(), a, ship.Adoption{
+				Tables: tables, Accept: m.Accept, Now: time.Now, Ask: func(context.Context, lease.Ingester) error { return nil },
+			})
+			if (err == nil) != (i == 1) {
+				t.Errorf("attempt %d: %v", i, err)
+			}
+			if got := m.objects(a); len(got) != i+1 || strings.HasSuffix(got[0], "1") {
+				t.Errorf("behind attempt %d: %q", i, got)
+			}
+		}
+		if row := m.row(a); m.held()["web"] != 1 || row.State != lease.Stopped {
+			t.Errorf("%v, the row says %s", m.held(), row.State)
+		}
+	})
 }
 
 // rewrite writes the row of an ingester as it is, as its announcer does after a while.
