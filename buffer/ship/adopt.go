@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"blobtail/internal/lease"
 	"blobtail/record"
+	"blobtail/record/ack"
 	"blobtail/storage"
 )
 
@@ -54,7 +56,8 @@ func (s *Shipper) Adopt(ctx context.Context, id string, a Adoption) error {
 			return err
 		}
 	}
-	if err := s.awaitShipped(ctx); err != nil {
+	end := s.o.Log.Durable() - 1
+	if err := s.persist(ctx, func() error { return s.Wait(ctx, end) }); err != nil {
 		return err
 	}
 	// Nobody looks for them behind the end of this.
@@ -108,31 +111,17 @@ func (s *Shipper) mark(ctx context.Context, id, store string) (parts []*object, 
 	return parts, nil
 }
 
-// again is the pause before a request is tried again that found no room.
-const again = time.Second
-
 // take accepts the requests of a part, and returns when they are in this ingester's log.
 func (s *Shipper) take(ctx context.Context, id string, o *object, a Adoption, requests *int) error {
 	var receipts []record.Receipt
 	err := o.requests(ctx, s.o.Blobs, id, func(r *record.Request) error {
-		for {
+		return s.persist(ctx, func() error {
 			receipt, err := a.Accept(ctx, r)
 			if err == nil {
 				receipts = append(receipts, receipt)
-				return nil
 			}
-			if fenced := s.Fenced(); fenced != nil {
-				return fenced
-			}
-			if !errors.Is(err, record.ErrFull) && !errors.Is(err, record.ErrUnheld) {
-				return err
-			}
-			select {
-			case <-time.After(again):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
+			return err
+		})
 	})
 	*requests += len(receipts)
 	for i := 0; err == nil && i < len(receipts); i++ {
@@ -144,19 +133,15 @@ func (s *Shipper) take(ctx context.Context, id string, o *object, a Adoption, re
 	return nil
 }
 
-// awaitShipped returns when all that is durable in this ingester's log now is shipped.
-func (s *Shipper) awaitShipped(ctx context.Context) error {
-	end := s.o.Log.Durable() - 1
+// persist tries again while this ingester has no room, or the store does not answer.
+func (s *Shipper) persist(ctx context.Context, try func() error) error {
 	for {
-		err := s.Wait(ctx, end)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if fenced := s.Fenced(); fenced != nil {
-			return fenced
+		err := try()
+		if fenced := s.Fenced(); fenced != nil || !errors.Is(err, record.ErrFull) && !errors.Is(err, record.ErrUnheld) && !errors.Is(err, ack.ErrDisk) {
+			return cmp.Or(fenced, err)
 		}
 		select {
-		case <-time.After(again):
+		case <-time.After(time.Second):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
