@@ -135,10 +135,14 @@ func (s *Shipper) take(ctx context.Context, id string, o *object, a Adoption, re
 
 // persist tries again while this ingester has no room, or the store does not answer.
 func (s *Shipper) persist(ctx context.Context, try func() error) error {
-	for {
+	for first := true; ; first = false {
 		err := try()
-		if fenced := s.Fenced(); fenced != nil || !errors.Is(err, record.ErrFull) && !errors.Is(err, record.ErrUnheld) && !errors.Is(err, ack.ErrDisk) {
+		waits := errors.Is(err, record.ErrFull) || errors.Is(err, record.ErrUnheld) || errors.Is(err, ack.ErrDisk)
+		if fenced := s.Fenced(); fenced != nil || !waits {
 			return cmp.Or(fenced, err)
+		}
+		if first {
+			s.o.Logger.Warn().Err(err).Msg("an adoption waits")
 		}
 		select {
 		case <-time.After(time.Second):

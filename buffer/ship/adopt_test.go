@@ -76,7 +76,7 @@ func TestBackWhileAdopted(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 				err := m.adopt(a)
 				switch row := n.row(a); {
-				case writes && (err == nil || !strings.Contains(err.Error(), "it is back") || row.State != lease.Holding):
+				case writes && (err == nil || !strings.Contains(err.Error(), "meanwhile it is back") || row.State != lease.Holding):
 					t.Errorf("the row of one that is back says %s: %v", row.State, err)
 				case !writes && (err != nil || !errors.Is(sent, record.ErrUnheld)):
 					t.Errorf("one that ships while it is adopted is told %v, and the adopter %v", sent, err)

@@ -100,7 +100,7 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	defer stream.close()
 	tail := newTail()
 	var company *company
-	options, sent := shipped(c, secure.levels, bufferOptions(c, part(log, "buffer"), reg))
+	options, sent := shipped(c, secure.levels, log, bufferOptions(c, part(log, "buffer"), reg))
 	options.Expired, options.Tail, options.Messages, options.Crowded = out.expired, tail.of(c), stream.messages(), stream.crowded()
 	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
 	buf := buffer.New(journal, out, options)
@@ -114,7 +114,7 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	if company, err = newCompany(c, store, premises, journal, buf, out.SetLane, own(c, records), log, reg); err != nil {
 		return err
 	}
-	if err := sent.join(c, company, store, journal, buf, log, reg); err != nil {
+	if err := sent.join(c, company, store, journal, buf, reg); err != nil {
 		return err
 	}
 	tail.join(c, company, buf, log, reg)

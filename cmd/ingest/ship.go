@@ -27,26 +27,27 @@ type shipment struct {
 	after    time.Duration // of silence; 0: others are adopted on demand alone
 	adoption ship.Adoption
 	levels   *levels
+	log      zerolog.Logger
 }
 
 // shipped has the buffer wait for the shipper, if anybody may ask for that.
-func shipped(c config.Config, l *levels, o buffer.Options) (buffer.Options, *shipment) {
+func shipped(c config.Config, l *levels, log zerolog.Logger, o buffer.Options) (buffer.Options, *shipment) {
 	if !l.asks(ack.Shipped) {
 		return o, nil
 	}
-	s := &shipment{after: c.AdoptAfter(), levels: l}
+	s := &shipment{after: c.AdoptAfter(), levels: l, log: part(log, "ship")}
 	o.Shipped = func(ctx context.Context, pos wal.Pos) error { return s.Wait(ctx, pos) } // it exists before a request comes
 	return o, s
 }
 
 // join makes the shipper, a part of a company.
-func (s *shipment) join(c config.Config, p *company, store *openstore.Store, journal *wal.Log, buf *buffer.Buffer, log zerolog.Logger, reg *count.Registry) error {
+func (s *shipment) join(c config.Config, p *company, store *openstore.Store, log *wal.Log, buf *buffer.Buffer, reg *count.Registry) error {
 	if p.sent = s; s == nil {
 		return nil
 	}
 	s.Shipper = ship.New(ship.Options{
-		Log: journal, Blobs: store.Blobs, ID: p.announcer.ID, StoreID: p.premises.StoreID, Needed: buf.Needed,
-		Every: time.Duration(c.Ship.Every), Wait: time.Duration(c.Ship.Wait), Logger: part(log, "ship"),
+		Log: log, Blobs: store.Blobs, ID: p.announcer.ID, StoreID: p.premises.StoreID, Needed: buf.Needed,
+		Every: time.Duration(c.Ship.Every), Wait: time.Duration(c.Ship.Wait), Logger: s.log,
 		Disk: c.Ship.Fallback == "disk", Strict: s.levels.least >= ack.Shipped && c.Ship.Fallback == "refuse",
 	})
 	p.announcer.Ship(s.Ships)

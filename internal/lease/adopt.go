@@ -51,7 +51,7 @@ func Adopted(ctx context.Context, tables storage.TableStore, was Ingester, by st
 	}
 	_, err := tables.Swap(ctx, Table, Partition, next.row())
 	if errors.Is(err, storage.ErrChanged) {
-		return refuse(was.ID, "it is back, or another ingester has adopted it meanwhile: logquery ingesters shows which")
+		return refuse(was.ID, "meanwhile it is back, was forgotten, or another ingester has adopted it: logquery ingesters shows which")
 	}
 	if err != nil {
 		return fmt.Errorf("clear the row of ingester %s: %w", was.ID, err)

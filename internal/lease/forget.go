@@ -128,7 +128,7 @@ func (i Ingester) mayBeForgotten(now time.Time) error {
 	case !i.GivenUp.IsZero():
 		return refuse(i.ID, "it was forgotten at "+i.GivenUp.UTC().Format(time.RFC3339)+" already")
 	case i.Adopter != "":
-		return refuse(i.ID, "ingester "+i.Adopter+" has adopted it already; to acknowledge what it may have lost, run ingest forget --lost "+i.ID)
+		return refuse(i.ID, "ingester "+i.Adopter+" has adopted it already; what it has lost, ingest forget --lost acknowledges")
 	case i.State != Holding && i.Lost.Any():
 		return refuse(i.ID, "it runs or has ended in order; to acknowledge what it has lost, add --lost")
 	case i.State != Holding:

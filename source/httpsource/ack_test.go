@@ -178,7 +178,8 @@ func TestAwayIsRefusedBeforeTheLog(t *testing.T) {
 	}{{"/ingest/web", "shipped", 503}, {"/ingest/pay", "", 503}, {"/ingest/web", "", 200}, {"/ingest/web", "stored", 200}} {
 		before := len(log.reached)
 		a := send(t, s, c.path, "a line", "Ack", c.header)
-		if kept := len(log.reached) - before; a.Status != c.status || kept != 0 && a.Status != 200 || a.Status == 503 && a.RetryAfter == "" {
+		kept := len(log.reached) - before
+		if a.Status != c.status || kept != 0 && a.Status != 200 || a.Status == 503 && a.RetryAfter == "" {
 			t.Errorf("%s %q: %d, Retry-After %q, %d kept, %s", c.path, c.header, a.Status, a.RetryAfter, kept, a.Error)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"blobtail/record"
-	"blobtail/record/ack"
 	"blobtail/record/origin"
 	"blobtail/source/body"
 )
@@ -40,10 +39,9 @@ type builder struct {
 	*body.Gatherer // this part's
 	s              *Source
 	request        *http.Request
-	sender         string    // that equal bodies are compared for
-	key            string    // "" if none is used
-	scope          string    // of the intake
-	ack            ack.Level // the same
+	sender         string // that equal bodies are compared for
+	key            string // "" if none is used
+	scope          string // of the intake
 	hold           *hold
 	held           int // bytes of hold for the body
 
@@ -70,7 +68,7 @@ type builder struct {
 // begin accepts a decoded body, which is counted in h already, and counts the memory
 // that its lines are likely to need.
 func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *hold, decoded []byte) error {
-	b.s, b.request, b.hold, b.body, b.scope, b.ack = s, r, h, decoded, in.Scope, in.ack
+	b.s, b.request, b.hold, b.body, b.scope, b.answer.asked = s, r, h, decoded, in.Scope, in.ack
 	if s.o.Dedupe != DedupeOff {
 		b.key = in.key
 	}
@@ -161,7 +159,7 @@ func (b *builder) flush(end int) bool {
 	if b.err = b.AddRejected(b.countLines); b.err != nil {
 		return false
 	}
-	if b.err = b.s.o.Away(b.Req.Services, b.ack); b.err != nil {
+	if b.err = b.s.o.Away(b.Req.Services, b.answer.asked); b.err != nil {
 		return false
 	}
 	receipt, err := b.append()
