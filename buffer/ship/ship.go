@@ -199,7 +199,7 @@ func (s *Shipper) open(ctx context.Context, id, store string) error {
 	for _, o := range parts {
 		s.shipped = max(s.shipped, o.to)
 	}
-	if s.shipped > s.o.Log.Durable() {
+	if s.shipped > s.o.Log.Found() {
 		s.shipped = 0 // an old copy of the log is in its place
 	}
 	return nil
@@ -385,9 +385,12 @@ func (s *Shipper) Reap(ctx context.Context) {
 	t := time.NewTicker(reapEvery)
 	defer t.Stop()
 	for tick(ctx, t) {
+		pause := reapEvery
 		if err := s.Tidy(ctx); err != nil && ctx.Err() == nil {
+			pause = time.Minute
 			s.o.Logger.Warn().Err(err).Msg("parts of the log that are in blobs stay in the store; they are tried again")
 		}
+		t.Reset(pause)
 	}
 }
 

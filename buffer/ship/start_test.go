@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +85,45 @@ func TestManyObjects(t *testing.T) {
 		}
 		if got := m.objects(a); len(got) != 1 || got[0] != "_wal/"+a+"/100000002" {
 			t.Errorf("behind the adoption: %q", got)
+		}
+	})
+}
+
+// An old copy of the log is in its place, and has new records before the store can be listed. They are
+// not taken for those that were shipped from the same positions.
+func TestOldCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, store := simdisk.New(1), mem.New(mem.Options{})
+		n := startOn(t, disk, store, a, storeID, nil)
+		n.mustSend(ack.Shipped)
+		old := disk.Fork(simdisk.Killed, 1)
+		for range 25 { // into the next segment
+			n.mustSend(ack.Shipped)
+		}
+		n.end()
+		var listed atomic.Bool
+		n = startOn(t, old, store, a, storeID, func(op storagetest.Op, key string) storagetest.Fault {
+			if op == storagetest.List && strings.HasPrefix(key, "_wal/") && !listed.Load() {
+				return storagetest.Fault{Before: storagetest.ErrFault}
+			}
+			return storagetest.Fault{}
+		})
+		time.Sleep(time.Second)
+		for range 14 {
+			n.mustSend(ack.Disk)
+		}
+		listed.Store(true)
+		time.Sleep(10 * time.Second)
+		n.mustSend(ack.Shipped)
+		n.end()
+		m := start(t, store, b, storeID, nil)
+		defer m.end()
+		time.Sleep(2 * time.Minute)
+		if err := m.adopt(a); err != nil {
+			t.Fatal(err)
+		}
+		if found := m.held()["web"]; found != 1+25+14+1 {
+			t.Errorf("%d records are adopted", found)
 		}
 	})
 }
