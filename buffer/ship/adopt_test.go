@@ -119,6 +119,36 @@ func TestNoPartStays(t *testing.T) {
 	})
 }
 
+// Who forgets an ingester that shipped its log can have it adopted after all, without another loss.
+func TestAdoptForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, mem.New(mem.Options{}), a, storeID, nil, func(o *ship.Options) { o.Strict = false })
+		n.mustSend(ack.Shipped)
+		time.Sleep(15 * time.Second)
+		n.end()
+		m := start(t, n.store, b, storeID, nil)
+		defer m.end()
+		time.Sleep(2 * time.Minute)
+		nobody := func(context.Context, lease.Ingester) error { return nil }
+		if _, err := lease.ForgetSilent(t.Context(), n.store, "", time.Minute, time.Now(), nobody); err == nil ||
+			!strings.Contains(err.Error(), "ingest adopt "+a) {
+			t.Errorf("all that are silent are forgotten: %v", err)
+		}
+		if _, err := lease.Forget(t.Context(), n.store, "", a, time.Now(), nobody); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.adopt(a); err != nil {
+			t.Fatal(err)
+		}
+		if row := m.row(a); m.held()["web"] != 1 || row.Adopter != b || row.Lost.Any() {
+			t.Errorf("%v, the row: %+v", m.held(), row)
+		}
+		if err := m.adopt(a); err == nil {
+			t.Error("it is adopted twice")
+		}
+	})
+}
+
 // rewrite writes the row of an ingester as it is, as its announcer does after a while.
 func (n *node) rewrite(id string) {
 	for row, err := range n.store.Scan(n.t.Context(), lease.Table, lease.Partition, id, id+" ", 1) {
