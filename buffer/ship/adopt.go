@@ -144,10 +144,8 @@ func (s *Shipper) persist(ctx context.Context, try func() error) error {
 		if first {
 			s.o.Logger.Warn().Err(err).Msg("an adoption waits")
 		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := wait(ctx, time.Second); err != nil {
+			return err
 		}
 	}
 }
@@ -162,10 +160,8 @@ const (
 // AdoptSilent adopts every ingester that has been silent for so long, until ctx ends. The live one with
 // the least id begins; each other waits a minute longer for it.
 func (s *Shipper) AdoptSilent(ctx context.Context, after time.Duration, a Adoption) {
-	t := time.NewTicker(lookEvery)
-	defer t.Stop()
 	failed := map[string]time.Time{}
-	for tick(ctx, t) {
+	for wait(ctx, lookEvery) == nil {
 		rows, err := lease.List(ctx, a.Tables, a.Store)
 		if _, err := lease.Unread(err); err != nil {
 			continue // the announcer tells

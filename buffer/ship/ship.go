@@ -102,44 +102,36 @@ func (s *Shipper) Run(ctx context.Context) error {
 		if err := s.Fenced(); err != nil {
 			return err
 		}
-		pause := s.o.Every
+		wake, pause := s.wake, s.o.Every
 		switch s.note(ctx, err); {
 		case err != nil:
-			pause = min(5*time.Second, s.o.Every<<min(failures, 8))
+			wake, pause = nil, min(5*time.Second, s.o.Every<<min(failures, 8))
 			failures++
 		case more:
 			pause, failures = 0, 0
 		default:
 			failures = 0
 		}
-		if !s.pause(ctx, pause, err == nil) {
+		select {
+		case <-time.After(pause):
+		case <-wake: // a request waits
+			_ = wait(ctx, time.Until(s.last.Add(s.o.Every)))
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			return nil
 		}
 	}
 }
 
-// pause waits, or until a request waits and the last object was begun long enough ago. It returns false
-// when ctx has ended.
-func (s *Shipper) pause(ctx context.Context, d time.Duration, wakes bool) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	wake := s.wake
-	if !wakes {
-		wake = nil
-	}
+// wait waits, unless ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
 	select {
+	case <-time.After(d):
+		return nil
 	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	case <-wake:
+		return ctx.Err()
 	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(time.Until(s.last.Add(s.o.Every))):
-	}
-	return true
 }
 
 // step makes one object, if there is something to ship. more says that there is more.
@@ -382,24 +374,12 @@ const (
 
 // Reap deletes objects again and again until ctx ends.
 func (s *Shipper) Reap(ctx context.Context) {
-	t := time.NewTicker(reapEvery)
-	defer t.Stop()
-	for tick(ctx, t) {
-		pause := reapEvery
+	for pause := reapEvery; wait(ctx, pause) == nil; {
+		pause = reapEvery
 		if err := s.Tidy(ctx); err != nil && ctx.Err() == nil {
 			pause = time.Minute
 			s.o.Logger.Warn().Err(err).Msg("parts of the log that are in blobs stay in the store; they are tried again")
 		}
-		t.Reset(pause)
-	}
-}
-
-func tick(ctx context.Context, t *time.Ticker) bool {
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -408,11 +388,7 @@ func tick(ctx context.Context, t *time.Ticker) bool {
 func (s *Shipper) Tidy(ctx context.Context) error {
 	first, copied, err := s.o.Needed()
 	for err == nil && !s.covers(copied) {
-		select {
-		case <-time.After(s.o.Every):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		err = wait(ctx, s.o.Every)
 	}
 	for more := true; err == nil && more; {
 		more, err = s.reap(ctx, first)
