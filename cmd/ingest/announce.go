@@ -214,7 +214,11 @@ func (p *company) started(ctx context.Context, group *errgroup.Group, log zerolo
 
 // stop tells the peers that this ingester ends, and whether all records are in blobs.
 func (p *company) stop(empty bool) {
-	p.sent.tidy()
+	if p.sent != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+		_ = p.sent.Clear(ctx) // the next start tries again
+		cancel()
+	}
 	p.quit()
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()

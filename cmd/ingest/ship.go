@@ -86,16 +86,6 @@ func (s *shipment) run(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-// tidy leaves no part of the log in the store that is in blobs.
-func (s *shipment) tidy() {
-	if s == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
-	defer cancel()
-	_ = s.Clear(ctx) // the next start tries again
-}
-
 // adopt answers when the shipped log of a silent ingester is adopted.
 func adopt(in *intake) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
