@@ -93,6 +93,7 @@ func TestStrictestAckCounts(t *testing.T) {
 		"a header asks":                     {status: 200, header: "shipped", body: `{"service":"web"}`, says: "shipped"},
 		"two headers in one":                {status: 400, header: "shipped, stored", body: mixed},
 		"nothing is shipped":                {status: 400, header: "shipped", unshipped: true, body: `{"service":"web"}`},
+		"nothing is shipped for a token":    {status: 200, token: ack.Shipped, unshipped: true, body: `{"service":"web"}`, says: "stored"},
 		"nothing is shipped but stored": {
 			status: 200, header: "shipped", unshipped: true, token: ack.Stored, body: mixed, says: "stored",
 		},
