@@ -92,16 +92,13 @@ resource workers 'Microsoft.App/containerApps@2024-03-01' = {
             'serve'
             '--listen=0.0.0.0:8516'
             '--behind-proxy'
+            '--tokens=/etc/blobtail-access/tokens.yaml'
             '--host=${name}.${environment.properties.defaultDomain}'
           ]
           env: [
             {
               name: 'BLOBTAIL_STORE'
               value: store
-            }
-            {
-              name: 'BLOBTAIL_TOKENS'
-              value: '/etc/blobtail-access/tokens.yaml'
             }
             {
               name: 'AZURE_CLIENT_ID'
