@@ -27,7 +27,7 @@ type Adoption struct {
 // ingesters have are shown once, because they keep their identities.
 //
 // The mark comes first: behind it the silent one ships nothing, should it run after all. Its row goes
-// last, and only if nobody has written it meanwhile.
+// last, and only if nobody has written it meanwhile: while there are parts, somebody adopts them.
 func (s *Shipper) Adopt(ctx context.Context, id string, a Adoption) error {
 	store, err := s.o.StoreID()
 	if err != nil {
@@ -57,19 +57,19 @@ func (s *Shipper) Adopt(ctx context.Context, id string, a Adoption) error {
 	if err := s.awaitShipped(ctx); err != nil {
 		return err
 	}
-	if err := lease.Adopted(ctx, a.Tables, row, s.o.ID(), until, a.Now()); err != nil {
-		return err
-	}
-	s.o.Logger.Warn().Str("id", id).Str("host", row.Host).Int("requests", requests).Msg("the shipped log of a silent ingester is adopted")
 	gone := make([]storage.Blob, len(parts))
 	for i, o := range parts {
 		gone[i].Key = o.key(id)
 	}
 	for some := range slices.Chunk(gone, mostReaped) {
 		if err := s.o.Blobs.Delete(ctx, some...); err != nil {
-			s.o.Logger.Warn().Err(err).Str("id", id).Msg("parts of an adopted log stay in the store")
+			return fmt.Errorf("delete the parts of the log of ingester %s: %w", id, err)
 		}
 	}
+	if err := lease.Adopted(ctx, a.Tables, row, s.o.ID(), until, a.Now()); err != nil {
+		return err
+	}
+	s.o.Logger.Warn().Str("id", id).Str("host", row.Host).Int("requests", requests).Msg("the shipped log of a silent ingester is adopted")
 	return nil
 }
 
