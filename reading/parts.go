@@ -71,7 +71,7 @@ func (s *Store) divide(a *Ask, plan *blobs.Plan) (d *Division, alone string) {
 	case plan.Hours() < 2:
 		return nil, "one hour of one service"
 	}
-	d = &Division{store: s, ask: a, plan: plan, others: *a, Parts: plan.Parts(with.Size()), Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
+	d = &Division{store: s, ask: a, plan: plan, others: *a, Parts: plan.Parts(with.Size(), a.Limit+a.First > 0), Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
 	d.others.Fields, d.others.Live, d.others.Here, d.others.Reverse = nil, Auto, Here{}, d.Reverse
 	if s.mayRead(a.Services) != "" { // the worker has another token
 		d.others.Services = plan.Services()

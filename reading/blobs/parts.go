@@ -19,12 +19,15 @@ type Part struct {
 // stretch is what a plan has in an hour.
 type stretch struct {
 	bytes, first, last int64
+	twice              float64 // bytes by seconds: an edge in the hour has what of it read twice
+	begins             []int64 // of blobs
 	held               bool
 }
 
 // Parts divides the range of a plan into parts of about size bytes of stored blobs, in order: between
-// hours, and within an hour that has more, at any ns. Hours with unflushed records are apart.
-func (p *Plan) Parts(size int64) (parts []Part) {
+// hours, and within an hour that has more, at any ns. Hours with unflushed records are apart. spare has
+// larger parts in an hour where many blobs would be read for two of them.
+func (p *Plan) Parts(size int64, spare bool) (parts []Part) {
 	hours := map[int64]*stretch{}
 	for i := range p.blobs {
 		b := &p.blobs[i]
@@ -37,6 +40,8 @@ func (p *Plan) Parts(size int64) (parts []Part) {
 		h.first, h.last = min(h.first, b.Meta.First), max(h.last, b.Meta.Last)
 		if h.held = h.held || b.body != nil; b.body == nil {
 			h.bytes += b.Size
+			h.begins = append(h.begins, b.Meta.First)
+			h.twice += float64(min(b.Size, indexGuess(b.Size)+rawBlock/4)) * time.Duration(b.Meta.Last-b.Meta.First).Seconds()
 		}
 	}
 	part, held := Part{Range: p.rng}, false
@@ -53,13 +58,22 @@ func (p *Plan) Parts(size int64) (parts []Part) {
 			cut(at)
 		}
 		held = h.held
-		n := max(1, (h.bytes+size/2)/size)
+		each := size
+		if spare {
+			each = max(size, int64(16*h.twice/max(1, time.Duration(h.last-h.first).Seconds())))
+		}
+		n := max(1, (h.bytes+each/2)/each)
 		if n > 1 {
 			cut(at)
 		}
+		slices.Sort(h.begins)
 		for i := range n {
+			at, step := h.first+(h.last-h.first)/n*i, (h.last-h.first)/n
+			if j, _ := slices.BinarySearch(h.begins, at); j < len(h.begins) && h.begins[j]-at < step {
+				at = h.begins[j] // that blob is read once
+			}
 			if i > 0 {
-				cut(h.first + (h.last-h.first)/n*i)
+				cut(at)
 			}
 			part.Bytes += h.bytes / n
 		}

@@ -163,7 +163,7 @@ func (s *share) may(i int) bool {
 			begun += s.parts[j].Bytes
 		}
 	}
-	return begun <= s.fetched && !s.parts[i].Held && s.shown < int64(s.d.Limit)
+	return begun+begun/2 <= s.fetched && !s.parts[i].Held && s.shown < int64(s.d.Limit)
 }
 
 // read reads a part: by a worker, by another one if it fails, and then here.
