@@ -19,6 +19,8 @@ import (
 type Sharing interface {
 	// Size is how many bytes of stored blobs make a part, about.
 	Size() int64
+	// Workers is how many others there are now.
+	Workers(ctx context.Context) int
 	// Share has the parts of a question read and joins their answers. It passes the lines of records to
 	// emit in their order. elsewhere says that others have read some. An error ends the whole read, and
 	// the answer covers the part before it.
@@ -71,7 +73,8 @@ func (s *Store) divide(a *Ask, plan *blobs.Plan) (d *Division, alone string) {
 	case plan.Hours() < 2:
 		return nil, "one hour of one service"
 	}
-	d = &Division{store: s, ask: a, plan: plan, others: *a, Parts: plan.Parts(with.Size(), a.Limit+a.First > 0), Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
+	d = &Division{store: s, ask: a, plan: plan, others: *a, Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
+	d.Parts = plan.Parts(with.Size(), a.Limit+a.First > 0)
 	d.others.Fields, d.others.Live, d.others.Here, d.others.Reverse = nil, Auto, Here{}, d.Reverse
 	if s.mayRead(a.Services) != "" { // the worker has another token
 		d.others.Services = plan.Services()
@@ -93,7 +96,8 @@ func (s *Store) upTo(a *Ask, reader *blobs.Reader) *blobs.Reader {
 	if s.r.o.Sharing == nil || a.Limit+a.First == 0 {
 		return reader
 	}
-	return reader.Sharing(func(ctx context.Context, p *blobs.Plan, limit int, before *blobs.Summary, emit func([]byte) error) (blobs.Summary, bool, bool, error) {
+	return reader.Sharing(func(ctx context.Context, p *blobs.Plan, limit int, before *blobs.Summary, emit func([]byte) error) (
+		blobs.Summary, bool, bool, error) {
 		d, _ := s.divide(a, p)
 		if d == nil {
 			return blobs.Summary{}, false, false, nil

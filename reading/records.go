@@ -15,7 +15,8 @@ const day = int64(24 * time.Hour)
 // listsWhole reports whether a read lists all of its range first. Else it looks for the newest
 // records from the end of the range back.
 func (a *Ask) listsWhole() bool {
-	return a.Limit == 0 || a.Here.Part != nil || a.Here.Whole && a.Range.From != Oldest && a.Range.To != Newest && a.Range.To-a.Range.From <= day
+	return a.Limit == 0 || a.Here.Part != nil ||
+		a.Here.Whole && a.Range.From != Oldest && a.Range.To != Newest && a.Range.To-a.Range.From <= day
 }
 
 // nearEdge reports whether the records of a read are probably near the begin of its range.
@@ -170,6 +171,10 @@ func (s *Store) Explain(ctx context.Context, a Ask) (x Explanation, out *Outcome
 		plan, err := blobs.Plan(ctx, q)
 		if err == nil {
 			x, sum, err = plan.Explain(ctx)
+			var d *Division
+			if d, x.Alone = s.divide(&a, plan); d != nil {
+				x.Parts, x.Workers = len(d.Parts), s.r.o.Sharing.Workers(ctx)
+			}
 		}
 		return sum, err
 	})

@@ -148,7 +148,8 @@ func (p *Plan) join(ctx context.Context, sum, parts *Summary, elsewhere bool) {
 
 // A Share reads the lines of a plan with others, up to a limit, after a read that the summary tells of. It
 // passes them to emit from the end that the query wants. ok is false if the plan is not for others.
-type Share func(ctx context.Context, p *Plan, limit int, before *Summary, emit func(lines []byte) error) (parts Summary, elsewhere, ok bool, err error)
+type Share func(ctx context.Context, p *Plan, limit int, before *Summary, emit func([]byte) error) (
+	parts Summary, elsewhere, ok bool, err error)
 
 // Sharing returns a reader that reads lines up to a limit with others.
 func (r *Reader) Sharing(share Share) *Reader {

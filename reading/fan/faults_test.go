@@ -110,6 +110,12 @@ func TestSmall(t *testing.T) {
 	if n := c.asked.Load(); n > 0 {
 		t.Errorf("workers were asked for %d parts", n)
 	}
+	for part, want := range map[int64]string{100: "", 1 << 20: "less than 2MiB of blobs"} {
+		x, _, err := h.ReaderWith(reading.Options{Sharing: c.open(part)}).For(nil).Explain(t.Context(), all("web"))
+		if err != nil || x.Alone != want || (x.Parts > 1) != (want == "") || want == "" && x.Workers != 2 || x.Raw == 0 {
+			t.Errorf("%d parts with %d workers, %q, of %d bytes: %v", x.Parts, x.Workers, x.Alone, x.Raw, err)
+		}
+	}
 }
 
 // A worker that may not read all of the question, or reads another store, reads nothing.

@@ -100,11 +100,15 @@ func TestTwice(t *testing.T) {
 				c.places = append(c.places, c.serve(i, countingReader(h, &n, 0, reading.Options{}), door.Options{}))
 			}
 			sharing := c.open(int64(10_000+rng.IntN(1<<(12+rng.IntN(6)))), func(o *fan.Options) { o.Patience = 20 * time.Second })
-			alone, shared := countingReader(h, &n, 0, reading.Options{}).For(nil), countingReader(h, &n, 2*time.Millisecond, reading.Options{Sharing: sharing}).For(nil)
+			alone := countingReader(h, &n, 0, reading.Options{}).For(nil)
+			shared := countingReader(h, &n, 2*time.Millisecond, reading.Options{Sharing: sharing}).For(nil)
 			for range 12 {
 				a := all("web")
 				if a.Reverse = rng.IntN(2) == 0; rng.IntN(3) > 0 {
 					a.Exprs = []string{"k=[7]"}
+				}
+				if rng.IntN(3) == 0 {
+					a.Parse = "<id> k=<k> <_>"
 				}
 				limit := 1 + rng.IntN(1<<rng.IntN(12))
 				if a.Limit = limit; rng.IntN(2) == 0 {

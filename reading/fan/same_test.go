@@ -146,7 +146,8 @@ func said(t *testing.T, s reading.Source, a reading.Ask, what int) string {
 		out.Bytes = 0
 	}
 	return fmt.Sprintf("%scomplete %v %v, %d records, %d unflushed, examined %d, bytes %d, more %v, absent %v, warnings %v",
-		text, out.Complete(), out.Problems(), out.Records, out.Unflushed, out.Examined, out.Bytes, moreOf(t, s, a, out), absent, out.Warnings)
+		text, out.Complete(), out.Problems(), out.Records, out.Unflushed, out.Examined, out.Bytes, moreOf(t, s, a, out),
+		absent, out.Warnings)
 }
 
 // A shared store answers as the store does, whatever its workers do.
