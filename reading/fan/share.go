@@ -216,12 +216,16 @@ func (s *share) leave() {
 func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 	if p.kept > 0 { // lines of tries that broke off
 		rng := p.came()
-		there, err := s.d.Here(s.ctx, rng, nil)
+		sum := uint32(0)
+		there, err := s.d.Here(s.ctx, rng, func(lines []byte) error {
+			sum = sumOf(sum, lines)
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		if there.Records != p.kept {
-			there.Lack(fmt.Errorf("a worker failed that read %d records %s, and there are %d; ask again", p.kept, span(rng), there.Records))
+		if there.Records != p.kept || sum != p.keptSum {
+			there.Lack(fmt.Errorf("a worker failed that read %d records %s, and there are %d, or others; ask again", p.kept, span(rng), there.Records))
 		}
 		there.Records, there.Bytes = p.kept, p.bytes
 		ans.Join(&there.Summary)
