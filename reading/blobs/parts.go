@@ -18,12 +18,17 @@ type Part struct {
 
 // stretch is what a plan has in an hour.
 type stretch struct {
-	bytes, first, last int64
-	held               bool
+	bytes, blobs, first, last int64
+	held                      bool
 }
 
+// mostPieces is how many blobs an hour has that is divided into parts of the wanted size. With more
+// blobs parts are larger: each reads a piece of each blob, which takes requests.
+const mostPieces = 16
+
 // Parts divides the range of a plan into parts of about size bytes of stored blobs, in order: between
-// hours, and within an hour that has more, at any ns. Hours with unflushed records are apart.
+// hours, and within an hour that has more, at any ns, unless its blobs are many: a part reads them all.
+// Hours with unflushed records are apart.
 func (p *Plan) Parts(size int64) (parts []Part) {
 	hours := map[int64]*stretch{}
 	for i := range p.blobs {
@@ -36,7 +41,7 @@ func (p *Plan) Parts(size int64) (parts []Part) {
 		}
 		h.first, h.last = min(h.first, b.Meta.First), max(h.last, b.Meta.Last)
 		if h.held = h.held || b.body != nil; b.body == nil {
-			h.bytes += b.Size
+			h.bytes, h.blobs = h.bytes+b.Size, h.blobs+1
 		}
 	}
 	part, held := Part{Range: p.rng}, false
@@ -53,10 +58,7 @@ func (p *Plan) Parts(size int64) (parts []Part) {
 			cut(at)
 		}
 		held = h.held
-		n := max(1, (h.bytes+size/2)/size)
-		if n > 1 {
-			cut(at)
-		}
+		n := max(1, min(h.bytes+size/2, mostPieces*h.bytes/max(1, h.blobs))/size)
 		for i := range n {
 			if i > 0 {
 				cut(h.first + (h.last-h.first)/n*i)
