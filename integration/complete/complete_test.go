@@ -12,7 +12,8 @@
 // reads must be complete again. In a world without faults every read must be complete,
 // and no request may be refused. [TestMutants] removes the rules of the production
 // code, one after another, and makes sure that a read notices. In [TestThief] somebody
-// removes, swaps and puts back objects of closed days.
+// removes, swaps and puts back objects of closed days. In [TestShared] readers share their questions
+// with workers.
 //
 // A world leaves out these cases, because the rule does not cover them:
 //

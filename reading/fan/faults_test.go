@@ -208,7 +208,9 @@ func TestBrokenIncomplete(t *testing.T) {
 					if r.URL.RawQuery = q.Encode(); !twice {
 						return cut(800)(w, r, answer)
 					}
-					return cut(800)(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.ServeHTTP(doubling{w}, r) }))
+					return cut(800)(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						answer.ServeHTTP(doubling{w}, r)
+					}))
 				}
 			})
 			want := said(t, h.Reader().For(nil), all("*"), 0)

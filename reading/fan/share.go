@@ -225,7 +225,8 @@ func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 			return err
 		}
 		if there.Records != p.kept || sum != p.keptSum {
-			there.Lack(fmt.Errorf("a worker failed that read %d records %s, and there are %d, or others; ask again", p.kept, span(rng), there.Records))
+			const lacks = "a worker failed that read %d records %s, and there are %d, or others; ask again"
+			there.Lack(fmt.Errorf(lacks, p.kept, span(rng), there.Records))
 		}
 		there.Records, there.Bytes = p.kept, p.bytes
 		ans.Join(&there.Summary)
