@@ -39,7 +39,9 @@ func TestWorkersKilled(t *testing.T) {
 		workers, places = append(workers, w), append(places, w.url)
 	}
 	var failures atomic.Int64
-	crew, err := fan.New(places, fan.Options{Part: part, Patience: 5 * time.Second, Rest: 50 * time.Millisecond, Failed: func(string, error) { failures.Add(1) }})
+	crew, err := fan.New(places, fan.Options{
+		Part: part, Patience: 5 * time.Second, Rest: 50 * time.Millisecond, Failed: func(string, error) { failures.Add(1) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +119,8 @@ func readsOf(t testing.TB, at place, root string, with reading.Sharing) reading.
 		t.Fatal(err)
 	}
 	rows, name := rowsOfPlace(t, at)
-	return reading.OpenOptions{Blobs: blobs, Tables: rows, Now: time.Now, Tail: tailindex.Options{Prefix: "tail", Store: name}, Sharing: with}
+	tail := tailindex.Options{Prefix: "tail", Store: name}
+	return reading.OpenOptions{Blobs: blobs, Tables: rows, Now: time.Now, Tail: tail, Sharing: with}
 }
 
 // reply is the answer of a question of a kind, in a form that is short.

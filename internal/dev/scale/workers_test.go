@@ -82,7 +82,8 @@ func measureSpeed(t *testing.T) (s speed) {
 		for i := range 100_000 {
 			at := begin.Add(time.Duration(n)*time.Hour + time.Duration(i)*30*time.Millisecond)
 			line = lines.Append(line[:0], "svc-008", at)
-			line = append(record.AppendTime(append(line[:0:0], `{"ts":"`...), at.UnixNano()), line[bytes.Index(line, []byte(`","level`)):]...)
+			rest := line[bytes.Index(line, []byte(`","level`)):]
+			line = append(record.AppendTime([]byte(`{"ts":"`), at.UnixNano()), rest...)
 			raw += len(line)
 			if err := enc.Add(line, at.UnixNano(), record.Origin{1: byte(n + 1)}, uint32(i)); err != nil {
 				t.Fatal(err)
@@ -98,7 +99,8 @@ func measureSpeed(t *testing.T) (s speed) {
 			t.Fatal(err)
 		}
 	}
-	r, err := reading.Open(reading.OpenOptions{Blobs: store, Tables: store, Now: time.Now, Unasked: true, Tail: tailindex.Options{Prefix: "tail"}})
+	tail := tailindex.Options{Prefix: "tail"}
+	r, err := reading.Open(reading.OpenOptions{Blobs: store, Tables: store, Now: time.Now, Unasked: true, Tail: tail})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +142,14 @@ type canned []byte
 
 // RoundTrip implements [http.RoundTripper].
 func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	h := http.Header{"Content-Type": {form.Lines}, "Content-Encoding": {"zstd"}}
-	return &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(bytes.NewReader(c)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
+	return answerOf(r, form.Lines, c, "zstd"), nil
+}
+
+// answerOf is an answer of a worker.
+func answerOf(r *http.Request, kind string, body []byte, coding ...string) *http.Response {
+	h := http.Header{"Content-Type": {kind}, "Content-Encoding": coding}
+	from := io.NopCloser(bytes.NewReader(body))
+	return &http.Response{StatusCode: http.StatusOK, Header: h, Body: from, Request: r, ProtoMajor: 1, ProtoMinor: 1}
 }
 
 // showSpeed measures what an asker takes for the lines of workers, but for TLS: the encoding of HTTP, and
@@ -246,9 +254,7 @@ func (f *fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	work := time.Duration((stored*ratio*f.speed.Scan + stored*f.speed.TLS) / f.cores * 1e9)
 	time.Sleep(f.waits + max(work, f.bytes.take(stored), f.requests.take(f.lists+gets)))
 	body, err := json.Marshal(form.Count{Records: 1, Outcome: form.Outcome{Complete: true}})
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {form.JSON}}, Body: io.NopCloser(bytes.NewReader(body)), Request: r, ProtoMajor: 1, ProtoMinor: 1,
-	}, err
+	return answerOf(r, form.JSON, body), err
 }
 
 // own is the store of the asker: what it reads itself takes its cores.
@@ -282,7 +288,8 @@ func fillWeek(t *testing.T, a *scale.Account, begin time.Time) (hour float64) {
 			binary.BigEndian.PutUint64(id[8:], made)
 			for i, after := range []time.Duration{0, time.Hour - time.Nanosecond} {
 				at := begin.Add(time.Duration(h)*time.Hour + after).UnixNano()
-				line := fmt.Sprintf("{\"ts\":\"%s\",\"level\":\"info\",\"service\":\"%s\",\"msg\":\"a timeout\"}\n", record.AppendTime(nil, at), serviceName(n))
+				const form = `{"ts":"%s","level":"info","service":"%s","msg":"a timeout"}` + "\n"
+				line := fmt.Sprintf(form, record.AppendTime(nil, at), serviceName(n))
 				if err := enc.Add([]byte(line), at, record.Origin(id), uint32(i)); err != nil {
 					t.Fatal(err)
 				}
@@ -356,7 +363,8 @@ func run(t *testing.T, a *scale.Account, begin time.Time, hour float64, f *fleet
 	if err != nil || !out.Complete() {
 		t.Fatal(err, out.Problems())
 	}
-	s := shared{Workers: workers, Gbits: gbits, Hours: span.Hours(), Seconds: time.Since(started).Seconds(), Parts: f.parts, Stored: f.stored}
+	s := shared{Workers: workers, Gbits: gbits, Hours: span.Hours(), Parts: f.parts, Stored: f.stored}
+	s.Seconds = time.Since(started).Seconds()
 	c := a.Counts().Since(before)
 	s.Requests, s.Asker = f.parts*f.lists+f.gotten, c.List+c.Get+c.Head
 	if s.Seconds > 0 {
@@ -378,7 +386,8 @@ func TestScaleWorkers(t *testing.T) {
 		t.Skip("BLOBTAIL_SCALE is not set")
 	}
 	speed := measureSpeed(t)
-	t.Logf("a worker of 2 cores: %.2f GB/s of lines, %.2f GB/s over TLS; an asker of 2 cores shows %.2f GB/s", 2e-9/speed.Scan, 2e-9/speed.TLS, 2e-9/speed.Show)
+	t.Logf("a worker of 2 cores: %.2f GB/s of lines, %.2f GB/s over TLS; an asker of 2 cores shows %.2f GB/s",
+		2e-9/speed.Scan, 2e-9/speed.TLS, 2e-9/speed.Show)
 	var all []shared
 	f := &fleet{speed: speed, cores: 2}
 	synctest.Test(t, func(t *testing.T) {
@@ -389,7 +398,8 @@ func TestScaleWorkers(t *testing.T) {
 		t.Logf("a part has %.0f LISTs and others, and waits %v for the account", f.lists, f.waits)
 		for _, c := range []shared{
 			{Workers: 50, Gbits: 200, Hours: weekHours}, {Workers: 50, Gbits: 50, Hours: weekHours},
-			{Workers: 0, Gbits: 200, Hours: 24}, {Workers: 1, Gbits: 200, Hours: 24}, {Workers: 3, Gbits: 200, Hours: 24}, {Workers: 15, Gbits: 200, Hours: 24}, {Workers: 16, Gbits: 200, Hours: 24},
+			{Workers: 0, Gbits: 200, Hours: 24}, {Workers: 1, Gbits: 200, Hours: 24}, {Workers: 3, Gbits: 200, Hours: 24},
+			{Workers: 15, Gbits: 200, Hours: 24}, {Workers: 16, Gbits: 200, Hours: 24},
 		} {
 			s := run(t, a, begin, hour, f, c.Workers, c.Gbits, time.Duration(c.Hours)*time.Hour)
 			t.Logf("%+v", s)
@@ -417,7 +427,9 @@ func (f *fleet) measure(t *testing.T, a *scale.Account, begin time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := reading.Open(reading.OpenOptions{Blobs: store, Tables: store, Now: time.Now, Distant: true, Unasked: true, KeepIndexes: true, Tail: tailindex.Options{Prefix: "tail"}})
+	of := reading.OpenOptions{Blobs: store, Tables: store, Now: time.Now, Distant: true, Unasked: true, KeepIndexes: true}
+	of.Tail.Prefix = "tail"
+	r, err := reading.Open(of)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +444,8 @@ func (f *fleet) measure(t *testing.T, a *scale.Account, begin time.Time) {
 	for n := range parts {
 		before, started := a.Counts(), time.Now()
 		from := begin.Add(time.Duration(n) * time.Hour)
-		path := fmt.Sprintf("/api/v1/count?service=*&text=a+timeout&from=%s&to=%s&part=1.%s.0", from.Format(time.RFC3339), from.Add(59*time.Minute).Format(time.RFC3339), id)
+		path := fmt.Sprintf("/api/v1/count?service=*&text=a+timeout&from=%s&to=%s&part=1.%s.0",
+			from.Format(time.RFC3339), from.Add(59*time.Minute).Format(time.RFC3339), id)
 		w := httptest.NewRecorder()
 		worker.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if !bytes.Contains(w.Body.Bytes(), []byte(`"complete":true`)) {
