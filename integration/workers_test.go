@@ -15,7 +15,7 @@ import (
 	"blobtail/tailindex"
 )
 
-// Workers are killed and started again, one each second, while questions are shared with them. Each
+// Workers are killed and started again, one each second in the long form, while questions are shared with them. Each
 // answer is that of the store without workers, or it is incomplete and names times.
 func TestWorkersKilled(t *testing.T) {
 	t.Parallel()
@@ -57,11 +57,11 @@ func TestWorkersKilled(t *testing.T) {
 			t.Fatalf("kind %d is incomplete without workers: %s", kind, text)
 		}
 	}
-	var asked, incomplete atomic.Int64
+	var asked, incomplete, kills atomic.Int64
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		for n := 0; n < most && !t.Failed(); n++ {
+		for n := 0; (n < most || kills.Load() < 3) && !t.Failed(); n++ {
 			text, out := reply(t, shared, n%kinds)
 			asked.Add(1)
 			switch {
@@ -78,17 +78,17 @@ func TestWorkersKilled(t *testing.T) {
 			}
 		}
 	}()
-	kills := 0
-	for tick := time.NewTicker(time.Second); ; kills++ {
+	for tick := time.NewTicker(time.Duration(sized("BLOBTAIL_TORTURE", 100, 1000)) * time.Millisecond); ; kills.Add(1) {
 		select {
 		case <-over:
-			t.Logf("%d questions, %d incomplete; %d kills, %d failures told", asked.Load(), incomplete.Load(), kills, failures.Load())
-			if failures.Load() == 0 && kills > 3 {
+			t.Logf("%d questions, %d incomplete; %d kills, %d failures told",
+				asked.Load(), incomplete.Load(), kills.Load(), failures.Load())
+			if failures.Load() == 0 && kills.Load() > 20 {
 				t.Error("no kill met a part")
 			}
 			return
 		case <-tick.C:
-			workers[kills%len(workers)].restart(false)
+			workers[int(kills.Load())%len(workers)].restart(false)
 		}
 	}
 }
