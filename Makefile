@@ -255,6 +255,8 @@ compare-agree: ## whether two results of make compare on one machine agree: A=FI
 scale: ## a terabyte a day on a simulated account of Azure, in virtual time; docs/scale/DATE.json
 	BLOBTAIL_SCALE="$(CURDIR)/docs/scale" go test -count 1 -timeout 60m -run '^TestScaleIngest$$' -v ./cmd/ingest </dev/null
 	BLOBTAIL_SCALE="$(CURDIR)/docs/scale" go test -count 1 -timeout 60m -run '^TestScale(Services|ManyServices|Start)$$' -v ./internal/dev/scale </dev/null
+	mkdir -p docs/scale/workers
+	BLOBTAIL_SCALE="$(CURDIR)/docs/scale/workers" go test -count 1 -timeout 60m -run '^TestScaleWorkers$$' -v ./internal/dev/scale </dev/null
 
 cost: ## the tables of docs/COST.md and docs/cost.svg, from the result of the scale test and the prices
 	go test ./docs -run TestCostPage -update

@@ -58,13 +58,14 @@ complete() {
 	run complete tests ./integration/complete '^TestComplete$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$worlds"
 	run complete-servers tests ./integration/complete '^TestServers$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$worlds"
 	run complete-thief tests ./integration/complete '^TestThief$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$((worlds * 2 / 5))"
+	run complete-shared tests ./integration/complete '^TestShared$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$((worlds / 5))"
 	run complete-mutants tests ./integration/complete '^TestMutants$'
 }
 closing() {
 	run closing tests ./integration/closing '^(TestClosing|TestKilled)$' BLOBTAIL_CLOSING_FIRST=1000000 BLOBTAIL_CLOSING_SEEDS="$((worlds * 2 / 5))"
 	run closing-mutants tests ./integration/closing '^TestMutants$'
 }
-reads() { run reads tests ./integration '^(TestComplete|TestOldestUnflushed)' BLOBTAIL_TORTURE=1; }
+reads() { run reads tests ./integration '^(TestWorkersKilled|TestComplete|TestOldestUnflushed)' BLOBTAIL_TORTURE=1; }
 shipped() { run shipped tests ./integration '^TestShippedFleet$' BLOBTAIL_TORTURE="$share"; }
 newest() { run newest tests ./integration '^(TestFresh|TestFollow|TestUnion$|TestTablesAway)' BLOBTAIL_TORTURE=2; }
 retention() {

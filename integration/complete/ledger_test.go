@@ -40,7 +40,13 @@ type request struct {
 var services = []string{"a", "b", "c"}
 
 // compose makes a request of a few lines, and notes them.
-func (w *world) compose(rng *rand.Rand) *request { return w.composeOf(rng, 1+rng.IntN(3), 200, ages) }
+func (w *world) compose(rng *rand.Rand) *request {
+	most := 3
+	if w.crew != nil { // parts have several
+		most = []int{3, 12, 80}[rng.IntN(3)]
+	}
+	return w.composeOf(rng, 1+rng.IntN(most), 200, ages)
+}
 
 // ages are how old records are when they come. Most have the current time. Some came late, and
 // some clocks are ahead.

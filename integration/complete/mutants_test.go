@@ -47,5 +47,8 @@ func TestMutants(t *testing.T) {
 	for _, m := range thiefMutants {
 		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestThief"})
 	}
+	for _, m := range sharedMutants {
+		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestShared"})
+	}
 	simulation.Catch(t, all)
 }

@@ -100,6 +100,8 @@ type world struct {
 	mutated bool
 	// distant says that the store is far from its readers: see [reading.blobOptions].
 	distant bool
+	// crew are the workers that readers share questions with; nil: there are none.
+	crew *workers
 	// lost reports whether a complete answer for a range may lack a record, because somebody has
 	// removed it from the store; nil: nobody does. harmed says that somebody has changed the store by
 	// hand.

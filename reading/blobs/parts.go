@@ -24,9 +24,13 @@ type stretch struct {
 	held               bool
 }
 
+// mostPieces is how many blobs an hour has that is divided into parts of the wanted size. With more
+// blobs parts are larger: each reads a piece of each blob, which takes requests.
+const mostPieces = 16
+
 // Parts divides the range of a plan into parts of about size bytes of stored blobs, in order: between
-// hours, and within an hour that has more, at any ns. Hours with unflushed records are apart. spare has
-// larger parts in an hour where many blobs would be read for two of them.
+// hours, and within an hour that has more, unless its blobs are many: a part reads them all. Hours with
+// unflushed records are apart. spare has larger parts in an hour where many blobs would be read for two.
 func (p *Plan) Parts(size int64, spare bool) (parts []Part) {
 	hours := map[int64]*stretch{}
 	for i := range p.blobs {
@@ -62,10 +66,7 @@ func (p *Plan) Parts(size int64, spare bool) (parts []Part) {
 		if spare {
 			each = max(size, int64(16*h.twice/max(1, time.Duration(h.last-h.first).Seconds())))
 		}
-		n := max(1, (h.bytes+each/2)/each)
-		if n > 1 {
-			cut(at)
-		}
+		n := max(1, min(h.bytes+each/2, mostPieces*h.bytes/max(1, int64(len(h.begins))))/each)
 		slices.Sort(h.begins)
 		for i := range n {
 			at, step := h.first+(h.last-h.first)/n*i, (h.last-h.first)/n

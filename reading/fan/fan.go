@@ -11,7 +11,7 @@
 // A part that a worker does not answer goes to another one, and then to this process. The outcome of an
 // answer that broke off is dropped, and its numbers are too. Its lines stay, as far as all of their times
 // came: the next try begins behind them. Nobody knows what the worker could not read before it broke
-// off, so this process counts what should have come.
+// off, so this process reads what should have come, and compares sums.
 package fan
 
 import (
@@ -42,7 +42,8 @@ const (
 
 // Options tune a Crew. The zero value suits workers that ask for no token.
 type Options struct {
-	// Remote has the token for the workers, which has to read all services, and what is believed.
+	// Remote has the token for the workers, which has to read all services, and what is believed. With a
+	// Transport, all are reached by that.
 	Remote remote.Options
 	// Part is how many bytes of stored blobs make a part; 0: 64 MiB.
 	Part int64
@@ -111,7 +112,9 @@ func (c *Crew) worker(base, address string) (*worker, error) {
 		t.Proxy, name = nil, base+" at "+address
 		t.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, address) }
 	}
-	o.Transport = t
+	if o.Transport == nil {
+		o.Transport = t
+	}
 	client, err := remote.New(base, o)
 	return &worker{name: name, client: client}, err
 }

@@ -3,6 +3,7 @@ package fan
 import (
 	"bytes"
 	"errors"
+	"hash/crc32"
 
 	"blobtail/reading"
 	"blobtail/reading/blobs"
@@ -31,8 +32,10 @@ type part struct {
 	some        bool  // there is one
 	lines, size int64 // that may be shown, with those that were
 	whole       int64 // the time of the last of these
-	// kept are the lines of tries that broke off, of so many bytes. They end at the edge.
+	sum         uint32
+	// kept are the lines of tries that broke off, of so many bytes and with a sum. They end at the edge.
 	kept, bytes, edge int64
+	keptSum           uint32
 }
 
 var (
@@ -82,19 +85,24 @@ func (s *share) put(p *part, lines []byte, breaks bool) error {
 // lastLine is where the last of some lines begins.
 func lastLine(lines []byte) int { return bytes.LastIndexByte(lines[:len(lines)-1], '\n') + 1 }
 
+// sumOf adds lines to a sum of those before them.
+func sumOf(sum uint32, lines []byte) uint32 {
+	return crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), lines)
+}
+
 // release lets the lines of buf up to an offset be shown.
 func (p *part) release(to int) {
 	if fresh := p.buf[p.safe:to]; len(fresh) > 0 {
 		p.lines, p.size = p.lines+int64(bytes.Count(fresh, []byte("\n"))), p.size+int64(len(fresh))
 		p.whole, _ = record.LineTime(fresh[lastLine(fresh):])
-		p.safe = to
+		p.sum, p.safe = sumOf(p.sum, fresh), to
 	}
 }
 
 // broken notes that a try broke off. Its lines stay that may be shown.
 func (p *part) broken() {
 	p.buf = p.buf[:p.safe]
-	p.kept, p.bytes, p.last, p.some = p.lines, p.size, p.whole, p.lines > 0
+	p.kept, p.bytes, p.keptSum, p.last, p.some = p.lines, p.size, p.sum, p.whole, p.lines > 0
 	if p.edge = p.whole; !p.back {
 		p.edge++
 	}

@@ -250,13 +250,20 @@ func (s *share) leave() {
 // took adds the answer of the last try of a part.
 func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 	if p.kept > 0 { // lines of tries that broke off
-		rng := p.came()
-		there, err := s.d.Here(s.ctx, rng, 0, nil)
+		rng, limit, sum := p.came(), 0, uint32(0)
+		if p.limit > 0 {
+			limit = int(p.kept) + 1
+		}
+		there, err := s.d.Here(s.ctx, rng, limit, func(lines []byte) error {
+			sum = sumOf(sum, lines)
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		if there.Records != p.kept {
-			there.Lack(fmt.Errorf("a worker failed that read %d records %s, and there are %d; ask again", p.kept, span(rng), there.Records))
+		if there.Records != p.kept || sum != p.keptSum {
+			const lacks = "a worker failed that read %d records %s, and there are %d, or others; ask again"
+			there.Lack(fmt.Errorf(lacks, p.kept, span(rng), there.Records))
 		}
 		there.Records, there.Bytes = p.kept, p.bytes
 		ans.Join(&there.Summary)

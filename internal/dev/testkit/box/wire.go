@@ -34,10 +34,13 @@ type Port struct {
 	closed chan struct{} // connections break
 }
 
-// Up has a handler answer at a host, in place of the one before it.
-func (w *Wire) Up(host string, h http.Handler) *Port {
+// Up has the handler of an ingester answer at a host, in place of the one before it.
+func (w *Wire) Up(host string, h http.Handler) *Port { return w.UpAt(host, live.Pattern, h) }
+
+// UpAt has a handler answer questions of a pattern at a host, in place of the one before it.
+func (w *Wire) UpAt(host, pattern string, h http.Handler) *Port {
 	p := &Port{Handler: h, wire: w, mux: http.NewServeMux(), closed: make(chan struct{})}
-	p.mux.Handle(live.Pattern, h)
+	p.mux.Handle(pattern, h)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ports == nil {
@@ -116,6 +119,13 @@ func (p *Port) Serve(r *http.Request, after int) (*http.Response, error) {
 	resp := &response{header: http.Header{}, status: http.StatusOK, out: out, sent: make(chan struct{}), left: after}
 	go func() {
 		defer cancel()
+		defer func() {
+			if v := recover(); v == http.ErrAbortHandler {
+				out.CloseWithError(ErrReset)
+			} else if v != nil {
+				panic(v)
+			}
+		}()
 		p.mux.ServeHTTP(resp, r.Clone(ctx))
 		if ctx.Err() == nil {
 			resp.Flush()
