@@ -38,11 +38,21 @@ func (e *BucketsError) Error() string {
 }
 
 // Histogram implements [Source].
-func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, out *Outcome, err error) {
-	if err := a.compile(budget.Of(ctx)); err != nil {
-		return &Histogram{}, &Outcome{}, err
+func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (*Histogram, *Outcome, error) {
+	h, out, err := s.histogram(ctx, a, by)
+	if err == nil && len(by.Split) > 0 {
+		err = h.divide(ctx, &by)
 	}
-	h, a.byName = &Histogram{}, by.Apart != nil || slices.Contains(by.Split, "service")
+	h.warn(&by, out)
+	return &h.Histogram, out, err
+}
+
+// histogram is Histogram with a split that is not divided yet.
+func (s *Store) histogram(ctx context.Context, a Ask, by Slices) (h *splitting, out *Outcome, err error) {
+	if err := a.compile(budget.Of(ctx)); err != nil {
+		return &splitting{}, &Outcome{}, err
+	}
+	h, a.byName = newSplitting(budget.Of(ctx), &by), by.Apart != nil || slices.Contains(by.Split, "service")
 	a.Limit, a.First, a.Edges = 0, 0, blobs.Edges{}
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		services := named(&q)
@@ -63,7 +73,7 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 			return sum, err
 		}
 		if len(by.Split) > 0 {
-			return h.split(ctx, blobs, q, plan, &a, &by)
+			return h.read(ctx, blobs, q, plan, &a, &by)
 		}
 		if len(services) == 0 { // one has come since the services were listed
 			services = plan.Services()
@@ -83,7 +93,6 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 		}
 		return h.count(ctx, plan, of, cut)
 	})
-	h.warn(&by, out)
 	return h, out, err
 }
 

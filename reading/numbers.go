@@ -30,19 +30,34 @@ const manyBuckets = 100_000
 // Numbers answers a question with numbers: from the indexes of blobs where they have them, else
 // from records. A mistake in the query is an [*AskError].
 func (s *Store) Numbers(ctx context.Context, n Numbers) (*metric.Result, *Outcome, error) {
+	q, out, err := s.query(ctx, n, Ask{Range: Always()})
+	if err != nil {
+		return nil, out, err
+	}
+	res, err := q.Result(ctx)
+	return res, out, err
+}
+
+// query is a query that is filled with the records of a question without services.
+func (s *Store) query(ctx context.Context, n Numbers, of Ask) (*metric.Query, *Outcome, error) {
 	all := &Outcome{}
 	n.Most.Budget = budget.Of(ctx)
 	n.View.Budget = n.Most.Budget
-	res, err := metric.Evaluate(ctx, n.Expr, n.Grid, n.Most, func(ctx context.Context, r *metric.Request) error {
-		out, err := s.fill(ctx, &n, r)
-		all.Add(out)
-		return err
-	})
-	return res, all, err
+	q, err := metric.Compile(n.Expr, n.Grid, n.Most)
+	if err != nil {
+		return nil, all, err
+	}
+	for _, r := range q.Requests() {
+		out, err := s.fill(ctx, &n, r, of)
+		if all.Add(out); err != nil {
+			return nil, all, err
+		}
+	}
+	return q, all, nil
 }
 
 // fill gives a question the samples of one of its aggregations.
-func (s *Store) fill(ctx context.Context, n *Numbers, r *metric.Request) (*Outcome, error) {
+func (s *Store) fill(ctx context.Context, n *Numbers, r *metric.Request, a Ask) (*Outcome, error) {
 	sampler, err := n.View.Sampler(&r.Agg.Range, r.Wanted())
 	if err != nil {
 		return &Outcome{}, &AskError{"logql", err}
@@ -51,9 +66,12 @@ func (s *Store) fill(ctx context.Context, n *Numbers, r *metric.Request) (*Outco
 	if err != nil {
 		return &Outcome{}, &AskError{"logql", err}
 	}
-	a := Ask{Range: Range{From: r.From, To: r.To}, Here: Here{Sure: true}}
+	a.Range, a.Here.Sure = Range{From: max(r.From, a.Range.From), To: min(r.To, a.Range.To)}, true
+	if a.Range.From >= a.Range.To {
+		return &Outcome{}, nil
+	}
 	a.Select(pipe, false)
-	if by, ok := r.Index(); ok && sampler.Selection().All && !n.Scan && (r.To-r.From)/int64(by) <= manyBuckets {
+	if by, ok := r.Index(); ok && sampler.Selection().All && !n.Scan && (a.Range.To-a.Range.From)/int64(by) <= manyBuckets {
 		return s.count(ctx, a, by, r, sampler)
 	}
 	return s.scan(ctx, a, r, sampler)

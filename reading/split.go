@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/portable"
 	"blobtail/internal/units"
 	"blobtail/reading/blobs"
 	"blobtail/reading/survey"
@@ -64,20 +65,57 @@ func (s *Slices) byIndex(q *blobs.Query) bool {
 	return !q.Filter.ReadsLines() && !slices.ContainsFunc(s.Split, func(name string) bool { return name != "level" && name != "service" })
 }
 
-// split divides the records of a plan by the values of fields.
-func (h *Histogram) split(ctx context.Context, reader *blobs.Reader, q blobs.Query, plan *blobs.Plan, a *Ask, by *Slices) (sum blobs.Summary, err error) {
-	spread := survey.NewSpread(survey.SpreadOptions{Fields: by.Split, Values: splitValues, Bytes: splitBytes, Budget: budget.Of(ctx)})
+// splitting is the state of a histogram with a split: buckets of all records, and the counts of values.
+type splitting struct {
+	Histogram
+	spread *survey.Spread
+}
+
+func newSplitting(made *budget.Budget, by *Slices) *splitting {
+	return &splitting{spread: survey.NewSpread(survey.SpreadOptions{Fields: by.Split, Values: splitValues, Bytes: splitBytes, Budget: made})}
+}
+
+// read divides the records of a plan by the values of fields.
+func (h *splitting) read(ctx context.Context, reader *blobs.Reader, q blobs.Query, plan *blobs.Plan, a *Ask, by *Slices) (sum blobs.Summary, err error) {
 	cut := Buckets{Length: h.By, Zone: by.Zone}
-	var totals []Slot
 	if by.byIndex(&q) {
-		totals, sum, err = countedParts(ctx, reader, q, plan, cut, by, spread)
+		h.Buckets, sum, err = countedParts(ctx, reader, q, plan, cut, by, h.spread)
 	} else {
-		totals, sum, err = readParts(ctx, plan, a, cut, spread)
+		h.Buckets, sum, err = readParts(ctx, plan, a, cut, h.spread)
 	}
-	if err != nil {
-		return sum, err
+	return sum, err
+}
+
+// join implements [partial].
+func (h *splitting) join(ctx context.Context, next partial) error {
+	o := next.(*splitting)
+	switch {
+	case !h.Any:
+		h.First, h.Last, h.Any = o.First, o.Last, o.Any
+	case o.Any:
+		h.First, h.Last = min(h.First, o.First), max(h.Last, o.Last)
 	}
-	return sum, h.divide(ctx, totals, spread.Top(cmp.Or(by.Top, survey.ChosenShares)))
+	for i := range o.Buckets {
+		last := len(h.Buckets) - 1
+		if last >= 0 && h.Buckets[last].Start == o.Buckets[i].Start {
+			h.Buckets[last].Others += o.Buckets[i].Others
+			continue
+		}
+		if err := budget.Of(ctx).Take(slotBytes); err != nil {
+			return err
+		}
+		h.Buckets = append(h.Buckets, o.Buckets[i])
+	}
+	return h.spread.Join(o.spread)
+}
+
+// Code implements [portable.State].
+func (h *splitting) Code(c *portable.Coder) {
+	portable.Int(c, &h.First)
+	portable.Int(c, &h.Last)
+	c.Bool(&h.Any)
+	portable.List(c, &h.Buckets, func(s *Slot) { portable.Int(c, &s.Start); portable.Int(c, &s.Others) })
+	h.spread.Code(c)
 }
 
 // countedParts counts by levels and services alone. The buckets that it returns are those of all
@@ -190,7 +228,8 @@ func (a *Ask) parts(ctx context.Context, of *blobs.Plan, cut Buckets, spread *su
 }
 
 // divide gives the buckets their parts: the numbers of the most frequent values.
-func (h *Histogram) divide(ctx context.Context, totals []Slot, top survey.Shares) error {
+func (h *splitting) divide(ctx context.Context, by *Slices) error {
+	totals, top := h.Buckets, h.spread.Top(cmp.Or(by.Top, survey.ChosenShares))
 	if err := budget.Of(ctx).Take(partBytes * int64(len(totals)) * int64(len(top.All))); err != nil {
 		return err
 	}
@@ -199,12 +238,16 @@ func (h *Histogram) divide(ctx context.Context, totals []Slot, top survey.Shares
 		totals[i].Parts = make([]int64, len(top.All))
 		at[totals[i].Start] = i
 	}
-	h.Buckets, h.Values, h.Capped, h.Short = totals, []survey.Value{}, top.Capped, top.Short
+	h.Values, h.Capped, h.Short = []survey.Value{}, top.Capped, top.Short
 	for i, share := range top.All {
 		h.Values = append(h.Values, survey.Value{Text: share.Text, Count: share.Count})
 		for _, c := range share.Cells {
-			totals[at[c.Start]].Parts[i] += c.Count
-			totals[at[c.Start]].Others -= c.Count
+			of, ok := at[c.Start]
+			if !ok {
+				return errors.New("a value is in no bucket")
+			}
+			totals[of].Parts[i] += c.Count
+			totals[of].Others -= c.Count
 		}
 	}
 	return nil

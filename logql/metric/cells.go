@@ -3,6 +3,8 @@ package metric
 import (
 	"math"
 	"slices"
+
+	"blobtail/internal/portable"
 )
 
 // block holds cells of one kind, with some room before the first one.
@@ -85,20 +87,95 @@ func (s *sums) count(cell int, n int64) {
 }
 
 func (s *sums) points(first int, set func(int, float64)) {
-	join := func(a, b sum) sum {
-		switch {
-		case a.n == 0:
-			return b
-		case b.n == 0:
-			return a
-		}
-		return sum{a.n + b.n, s.join(a.v, b.v)}
-	}
-	slide(s.x, s.cells(), first, join, func(p int, c sum) {
+	slide(s.x, s.cells(), first, s.joined, func(p int, c sum) {
 		if c.n > 0 {
 			set(p, s.result(c))
 		}
 	})
+}
+
+// joined joins a cell with one of later samples.
+func (s *sums) joined(a, b sum) sum {
+	switch {
+	case a.n == 0:
+		return b
+	case b.n == 0:
+		return a
+	}
+	return sum{a.n + b.n, s.join(a.v, b.v)}
+}
+
+func (s *sums) follow(at int, later cells) {
+	for i, c := range later.(*sums).cells() {
+		s.all[s.room+at+i] = s.joined(s.all[s.room+at+i], c)
+	}
+}
+
+func (s *sums) code(c *portable.Coder) {
+	for i := range s.cells() {
+		x := &s.all[s.room+i]
+		if c.Float(&x.n); x.n != 0 {
+			c.Float(&x.v)
+		}
+	}
+}
+
+// exact is a cell whose sum is v and rest together, to about 106 bits. So it does not matter in practice in
+// which groups the samples are added: slices of time have the same sum as the whole.
+type exact struct{ n, v, rest float64 }
+
+func (a exact) join(b exact) exact {
+	v := a.v + b.v
+	if v-v != 0 { // not finite
+		return exact{a.n + b.n, v, 0}
+	}
+	t := v - a.v
+	rest := (a.v - (v - t)) + (b.v - t) + a.rest + b.rest
+	sum := v + rest
+	return exact{a.n + b.n, sum, rest - (sum - v)}
+}
+
+// exacts are cells for sums of any numbers.
+type exacts struct {
+	block[exact]
+	x      *geometry
+	result func(exact) float64
+}
+
+func adding(result func(exact) float64) func(*Request) cells {
+	return func(r *Request) cells { return &exacts{x: r.geo, result: result} }
+}
+
+func (s *exacts) add(cell int, _ int64, v float64) error {
+	c := &s.all[s.room+cell]
+	*c = c.join(exact{1, v, 0})
+	return nil
+}
+
+func (s *exacts) count(int, int64) {}
+
+func (s *exacts) points(first int, set func(int, float64)) {
+	slide(s.x, s.cells(), first, exact.join, func(p int, c exact) {
+		if c.n > 0 {
+			set(p, s.result(c))
+		}
+	})
+}
+
+func (s *exacts) follow(at int, later cells) {
+	for i, c := range later.(*exacts).cells() {
+		s.all[s.room+at+i] = s.all[s.room+at+i].join(c)
+	}
+}
+
+func (s *exacts) code(c *portable.Coder) {
+	for i := range s.cells() {
+		x := &s.all[s.room+i]
+		if c.Float(&x.n); x.n != 0 {
+			c.Float(&x.v)
+			c.Float(&x.rest)
+		}
+	}
 }
 
 // moments is a cell with the number of samples, their mean, and the sum of the squares of their

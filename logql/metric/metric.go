@@ -36,8 +36,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/portable"
 	"blobtail/logql"
 )
 
@@ -137,6 +139,30 @@ func Compile(expr logql.Metric, grid Grid, limits Limits) (*Query, error) {
 // Requests are those of the range aggregations, in the order of the text. A query of numbers
 // alone has none.
 func (q *Query) Requests() []*Request { return q.requests }
+
+// Joins reports whether slices of time can answer the query apart, for [Query.Join]. It needs no request,
+// or those of sums, counts, least and largest values, first and last ones.
+func (q *Query) Joins() bool {
+	return !slices.ContainsFunc(q.requests, func(r *Request) bool { _, ok := r.op.make(r).(joining); return !ok })
+}
+
+// Join adds the samples of the same query over the same grid, filled with those of a later slice of time.
+// An error is of the type [*Error], or that of the budget.
+func (q *Query) Join(later *Query) error {
+	for i, r := range q.requests {
+		if err := r.join(later.requests[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Code implements [portable.State], for a query that [Query.Joins].
+func (q *Query) Code(c *portable.Coder) {
+	for _, r := range q.requests {
+		r.code(c)
+	}
+}
 
 // Evaluate compiles a query, has each of its requests filled, and computes the result. It returns
 // an error of fill as it is.

@@ -3,13 +3,14 @@ package metric
 import (
 	"math"
 
+	"blobtail/internal/portable"
 	"blobtail/logql"
 )
 
 // operation is how a range aggregation makes cells of samples, and points of cells.
 type operation struct {
 	counts bool // numbers of records suffice
-	weight int  // of a cell, for the budget
+	weight int  // of a cell, for the budget: its words of memory
 	make   func(r *Request) cells
 }
 
@@ -26,26 +27,34 @@ type cells interface {
 	points(first int, set func(point int, value float64))
 }
 
+// joining are cells of samples that may have been added in slices of time.
+type joining interface {
+	cells
+	// follow joins the cells from one on with those of later samples.
+	follow(at int, later cells)
+	code(c *portable.Coder)
+}
+
 // operationOf finds the operation of a range aggregation.
 func operationOf(a *logql.RangeAgg) (operation, error) {
 	seconds := a.Range.Window.Seconds()
 	perSecond := func(s sum) float64 { return s.v / seconds }
 	total := func(s sum) float64 { return s.v }
-	n, v, plus := one, value, add
+	v, plus := value, add
 	switch a.Op {
 	case "count_over_time":
-		return operation{counts: true, weight: 1, make: summing(n, plus, total)}, nil
+		return operation{counts: true, weight: 2, make: summing(one, plus, total)}, nil
 	case "absent_over_time":
-		return operation{counts: true, weight: 1, make: summing(n, plus, total)}, nil
+		return operation{counts: true, weight: 2, make: summing(one, plus, total)}, nil
 	case "rate":
 		if a.Range.Unwrap != nil {
-			n = v
+			return operation{counts: true, weight: 3, make: adding(func(s exact) float64 { return (s.v + s.rest) / seconds })}, nil
 		}
-		return operation{counts: true, weight: 1, make: summing(n, plus, perSecond)}, nil
+		return operation{counts: true, weight: 2, make: summing(one, plus, perSecond)}, nil
 	case "bytes_over_time":
-		return operation{weight: 1, make: summing(v, plus, total)}, nil
+		return operation{weight: 2, make: summing(v, plus, total)}, nil
 	case "bytes_rate":
-		return operation{weight: 1, make: summing(v, plus, perSecond)}, nil
+		return operation{weight: 2, make: summing(v, plus, perSecond)}, nil
 	}
 	op, err := unwrapped(a)
 	if err == nil && a.Range.Unwrap == nil {
@@ -60,25 +69,25 @@ func unwrapped(a *logql.RangeAgg) (operation, error) {
 	total := func(s sum) float64 { return s.v }
 	switch a.Op {
 	case "sum_over_time":
-		return operation{weight: 1, make: summing(value, add, total)}, nil
+		return operation{weight: 3, make: adding(func(s exact) float64 { return s.v + s.rest })}, nil
 	case "avg_over_time":
-		return operation{weight: 1, make: summing(value, add, func(s sum) float64 { return s.v / s.n })}, nil
+		return operation{weight: 3, make: adding(func(s exact) float64 { return (s.v + s.rest) / s.n })}, nil
 	case "min_over_time":
-		return operation{weight: 1, make: summing(value, smaller, total)}, nil
+		return operation{weight: 2, make: summing(value, smaller, total)}, nil
 	case "max_over_time":
-		return operation{weight: 1, make: summing(value, larger, total)}, nil
+		return operation{weight: 2, make: summing(value, larger, total)}, nil
 	case "first_over_time":
-		return operation{weight: 1, make: summing(value, func(a, _ float64) float64 { return a }, total)}, nil
+		return operation{weight: 2, make: summing(value, func(a, _ float64) float64 { return a }, total)}, nil
 	case "last_over_time":
-		return operation{weight: 1, make: summing(value, func(_, b float64) float64 { return b }, total)}, nil
+		return operation{weight: 2, make: summing(value, func(_, b float64) float64 { return b }, total)}, nil
 	case "stddev_over_time":
-		return operation{weight: 2, make: spreading(func(m moments) float64 { return math.Sqrt(m.m2 / m.n) })}, nil
+		return operation{weight: 4, make: spreading(func(m moments) float64 { return math.Sqrt(m.m2 / m.n) })}, nil
 	case "stdvar_over_time":
-		return operation{weight: 2, make: spreading(func(m moments) float64 { return m.m2 / m.n })}, nil
+		return operation{weight: 4, make: spreading(func(m moments) float64 { return m.m2 / m.n })}, nil
 	case "rate_counter":
-		return operation{weight: 3, make: counting(seconds)}, nil
+		return operation{weight: 6, make: counting(seconds)}, nil
 	case "quantile_over_time":
-		return operation{weight: 1, make: keeping(a.Param)}, nil
+		return operation{weight: 2, make: keeping(a.Param)}, nil
 	}
 	return operation{}, errorf("blobtail does not have %s", a.Op)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/internal/portable"
 	"blobtail/logql"
 	"blobtail/logql/stage"
 )
@@ -129,6 +130,51 @@ func (r *Request) column(key string, labels []Label, cell int) (*column, error) 
 	return c, nil
 }
 
+// join adds the cells of a request for the same, filled with later samples.
+func (r *Request) join(o *Request) error {
+	for _, of := range o.all {
+		c, err := r.series(of.labels, of.first, of.last)
+		if err != nil {
+			return err
+		}
+		c.cells.(joining).follow(of.first-c.first, of.cells)
+	}
+	return nil
+}
+
+// series returns the series of some labels, with room for cells.
+func (r *Request) series(labels []Label, first, last int) (*column, error) {
+	id := key(labels)
+	if _, err := r.column(id, labels, first); err != nil {
+		return nil, err
+	}
+	return r.column(id, labels, last)
+}
+
+// code codes the cells of all series.
+func (r *Request) code(c *portable.Coder) {
+	all := r.all
+	portable.List(c, &all, func(of **column) {
+		x := column{}
+		if *of != nil {
+			x = **of
+		}
+		portable.List(c, &x.labels, func(l *Label) { portable.Text(c, &l.Name); portable.Text(c, &l.Value) })
+		portable.Int(c, &x.first)
+		portable.Int(c, &x.last)
+		if c.Reads() && c.Check(0 <= x.first && x.first <= x.last && x.last < r.geo.cells) {
+			n := len(r.all)
+			made, err := r.series(x.labels, x.first, x.last)
+			if c.Fail(err); err == nil && c.Check(len(r.all) > n) {
+				x = *made
+			}
+		}
+		if x.cells != nil {
+			x.cells.(joining).code(c)
+		}
+	})
+}
+
 // create finds the series of labels, or makes it, and remembers it under a key.
 func (r *Request) create(id string, labels []Label, cell int) (*column, error) {
 	if i := slices.IndexFunc(labels, func(l Label) bool { return l.Name == errorLabel && l.Value != "" }); i >= 0 {
@@ -157,7 +203,7 @@ func (r *Request) create(id string, labels []Label, cell int) (*column, error) {
 // extend gives a series the cells from first to last.
 func (r *Request) extend(c *column, first, last int) error {
 	from, to := r.geo.covering(first, last)
-	cost := max((last-first+1)*r.op.weight, to-from+1)
+	cost := max(((last-first+1)*r.op.weight+1)/2, to-from+1)
 	if err := r.allows.take(cost - c.charged); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/portable"
 	"blobtail/record"
 )
 
@@ -204,7 +205,7 @@ func (m *Miner) joined(s *shape) *group {
 	for _, i := range s.of {
 		g.form |= m.groups[i].form
 		for w := range windows {
-			g.in[w].join(&m.groups[i].in[w])
+			g.in[w].join(&m.groups[i].in[w], func(int64) bool { return true }) // which the other one has
 		}
 	}
 	return g
@@ -215,6 +216,68 @@ func (m *Miner) coarser(window int) {
 	for _, g := range m.groups {
 		g.in[window].cut(m.by[window].length)
 	}
+}
+
+// Join adds the records of another miner, which is of no use after that. An error is that of the budget.
+func (m *Miner) Join(o *Miner) error {
+	m.folds += o.folds
+	for w := range windows {
+		m.records[w] += o.records[w]
+		m.others[w] += o.others[w]
+		if by := o.by[w]; by.any {
+			m.by[w].see(by.first, func() { m.coarser(w) })
+			m.by[w].see(by.last, func() { m.coarser(w) })
+		}
+	}
+	for _, of := range o.groups {
+		if err := m.o.Budget.Err(); err != nil {
+			return err
+		}
+		at, ok := m.at[of.masked]
+		if !ok {
+			at = m.add([]byte(of.masked))
+		}
+		for w := range windows {
+			in := &of.in[w]
+			if at < 0 {
+				m.others[w] += in.Count
+				continue
+			}
+			m.groups[at].form |= of.form
+			in.cut(m.by[w].length)
+			m.groups[at].in[w].join(in, m.room)
+		}
+	}
+	return nil
+}
+
+// Code implements [portable.State].
+func (m *Miner) Code(c *portable.Coder) {
+	portable.Int(c, &m.folds)
+	for w := range windows {
+		by := &m.by[w]
+		for _, n := range []*int64{&m.records[w], &m.others[w], &by.first, &by.last} {
+			portable.Int(c, n)
+		}
+		portable.Int(c, &by.length)
+		c.Bool(&by.any)
+	}
+	portable.List(c, &m.groups, func(of **group) {
+		if *of == nil {
+			*of = &group{}
+		}
+		g := *of
+		portable.Text(c, &g.masked)
+		portable.Int(c, &g.form)
+		for w := range windows {
+			g.in[w].code(c)
+			c.Check(m.by[w].any || g.in[w].Count == 0)
+		}
+		if words := "\x00" + g.masked + "\x00"; c.Check(g.masked == "" || !strings.Contains(words, "\x00\x00")) && c.Reads() {
+			m.at[g.masked] = len(m.groups) - 1
+		}
+	})
+	c.Check(!c.Reads() || len(m.at) == len(m.groups) && len(m.groups) <= m.o.Messages && m.folds >= 0)
 }
 
 // Pattern is a template with its records.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"blobtail/internal/portable"
 	"blobtail/record"
 )
 
@@ -125,8 +126,9 @@ func (s *Stats) cut(by time.Duration) {
 	s.Buckets = all
 }
 
-// join adds the records of another template.
-func (s *Stats) join(of *Stats) {
+// join adds the records of another template. A service that one of them has left out is left out. room
+// takes the memory of an example and of a service.
+func (s *Stats) join(of *Stats, room func(int64) bool) {
 	if of.Count == 0 {
 		return
 	}
@@ -134,19 +136,63 @@ func (s *Stats) join(of *Stats) {
 		s.First, s.Last = of.First, of.Last
 	}
 	if s.Count == 0 || s.Entry.Compare(&of.Entry) < 0 {
-		s.Entry, s.text, s.From = of.Entry, of.text, of.From
+		text := of.text
+		if more := len(text) - cap(s.text); more > 0 && !room(int64(more)) {
+			text = record.CutText(text, shortBytes)
+		}
+		s.Entry, s.text, s.From = of.Entry, text, of.From
 	}
 	s.First, s.Last = min(s.First, of.First), max(s.Last, of.Last)
+	whole, all := s.hasAll(), room
+	if !whole {
+		all = func(int64) bool { return false }
+	}
+	for _, from := range of.Services {
+		s.from([]byte(from.Name), from.Count, all)
+	}
+	if !of.hasAll() {
+		s.Services = slices.DeleteFunc(s.Services, func(from Service) bool {
+			return !slices.ContainsFunc(of.Services, func(o Service) bool { return o.Name == from.Name })
+		})
+	}
 	s.Count += of.Count
 	for l, n := range of.Levels {
 		s.Levels[l] += n
 	}
-	for _, from := range of.Services {
-		s.from([]byte(from.Name), from.Count, func(int64) bool { return true }) // the other one has it
-	}
 	for _, b := range of.Buckets {
 		s.bucket(b.Start, b.Count)
 	}
+}
+
+// hasAll reports whether no service was left out.
+func (s *Stats) hasAll() bool {
+	n := s.Count
+	for _, from := range s.Services {
+		n -= from.Count
+	}
+	return n == 0
+}
+
+// code codes the numbers of a window. Only one with records has any.
+func (s *Stats) code(c *portable.Coder) {
+	if portable.Int(c, &s.Count); s.Count == 0 {
+		return
+	}
+	for _, v := range []*int64{&s.First, &s.Last, &s.Entry.Time} {
+		portable.Int(c, v)
+	}
+	for l := range s.Levels {
+		portable.Int(c, &s.Levels[l])
+	}
+	portable.List(c, &s.Services, func(of *Service) { portable.Text(c, &of.Name); portable.Int(c, &of.Count) })
+	portable.List(c, &s.Buckets, func(of *Bucket) { portable.Int(c, &of.Start); portable.Int(c, &of.Count) })
+	id := s.Entry.ID.Origin[:]
+	portable.Text(c, &id)
+	copy(s.Entry.ID.Origin[:], id)
+	portable.Int(c, &s.Entry.ID.Index)
+	portable.Text(c, &s.text)
+	portable.Text(c, &s.From)
+	c.Check(s.Count > 0)
 }
 
 // Sort puts services in order: those with the most records first.

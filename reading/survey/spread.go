@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/portable"
 	"blobtail/record"
 )
 
@@ -248,4 +249,49 @@ func (s *Spread) Top(most int) Shares {
 		out.Short = s.floor
 	}
 	return out
+}
+
+// Join adds the counts of another spread, of the same fields and other records. An error is that of the
+// budget.
+func (s *Spread) Join(o *Spread) error {
+	total := s.Total + o.Total
+	s.floor += o.floor
+	for _, c := range s.at {
+		c.short += o.floor
+	}
+	for _, text := range slices.Sorted(maps.Keys(o.at)) {
+		of := o.at[text]
+		for _, cell := range of.Cells {
+			if err := s.Count(cell.Start, []byte(text), cell.Count); err != nil {
+				return err
+			}
+		}
+		s.at[text].short += of.short - o.floor // it may have lost so many there, and not as many as any other
+	}
+	s.Total = total
+	return nil
+}
+
+// Code implements [portable.State].
+func (s *Spread) Code(c *portable.Coder) {
+	all := slices.SortedFunc(maps.Values(s.at), func(a, b *counted) int { return cmp.Compare(a.Text, b.Text) })
+	portable.Int(c, &s.Total)
+	portable.Int(c, &s.floor)
+	portable.List(c, &all, func(of **counted) {
+		if *of == nil {
+			*of = &counted{}
+		}
+		x := *of
+		portable.Text(c, &x.Text)
+		portable.Int(c, &x.short)
+		n := int64(0)
+		portable.List(c, &x.Cells, func(cell *Cell) {
+			portable.Int(c, &cell.Start)
+			portable.Int(c, &cell.Count)
+			n += cell.Count
+		})
+		if c.Reads() && c.Check(len(x.Cells) > 0 && s.at[x.Text] == nil) {
+			x.Count, s.at[x.Text] = n, x
+		}
+	})
 }

@@ -9,10 +9,12 @@ import (
 	"bytes"
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/portable"
 	"blobtail/record"
 )
 
@@ -210,7 +212,7 @@ func Plain(value []byte) string {
 
 // add adds a field; nil: it is left out.
 func (s *Survey) add(name string) *Field {
-	if s.o.Fields > 0 && len(s.all) == s.o.Fields || !s.fits(len(name)) {
+	if s.More || s.o.Fields > 0 && len(s.all) == s.o.Fields || !s.fits(len(name)) {
 		s.More = true
 		return nil
 	}
@@ -250,14 +252,24 @@ func (s *Survey) count(f *Field, value []byte, types Types) {
 		f.types[at] |= types
 		return
 	}
-	if f.Distinct == s.o.Values || !s.fits(len(value)) {
-		f.Capped = true
-		return
+	if at, ok := s.place(f, string(value)); ok {
+		f.counts[at]++
+		f.types[at] |= types
 	}
-	f.at[string(value)] = f.Distinct
-	f.counts = append(f.counts, 1)
-	f.types = append(f.types, types)
+}
+
+// place makes place for the counts of a new value. Behind one without a place there is none either: it
+// may have been seen before.
+func (s *Survey) place(f *Field, value string) (at int, ok bool) {
+	if f.Capped || f.Distinct == s.o.Values || !s.fits(len(value)) {
+		f.Capped = true
+		return 0, false
+	}
+	at = f.Distinct
+	f.at[value] = at
+	f.counts, f.types = append(f.counts, 0), append(f.types, 0)
 	f.Distinct++
+	return at, true
 }
 
 // fits reports whether a text fits into the bounds, and takes its memory then.
@@ -306,14 +318,14 @@ func Top(counts iter.Seq2[string, int64], most int) []Value {
 	return all
 }
 
-// Join adds the names and values of another survey of the same options, but for its bounds: it has all
-// of them. Examples and combinations are not added. An error is that of the budget.
+// Join adds the names and values of another survey of the same fields, of later records. What one of them
+// has left out is left out of both: its number is not known. Examples and combinations are not added.
+// An error is that of the budget.
 func (s *Survey) Join(o *Survey) error {
 	if err := s.o.Budget.Err(); err != nil {
 		return err
 	}
 	s.Records += o.Records
-	s.More = s.More || o.More
 	for _, of := range o.all {
 		f := s.at[of.Name]
 		if f == nil {
@@ -326,29 +338,65 @@ func (s *Survey) Join(o *Survey) error {
 		}
 		f.Present += of.Present
 		f.Types |= of.Types
-		f.Capped = f.Capped || of.Capped
-		texts := make([]string, len(of.counts))
-		for text, at := range of.at {
-			texts[at] = text
-		}
-		for i, text := range texts { // in the order of their first sight: not all may fit
-			at, ok := f.at[text]
-			switch {
-			case ok:
-			case f.Distinct == s.o.Values || !s.fits(len(text)):
-				f.Capped = true
-				continue
-			default:
-				at = f.Distinct
-				f.at[text] = at
-				f.counts, f.types = append(f.counts, 0), append(f.types, 0)
-				f.Distinct++
+		for _, v := range of.values() { // not all may fit
+			at, ok := f.at[v.Text]
+			if !ok {
+				at, ok = s.place(f, v.Text)
 			}
-			f.counts[at] += of.counts[i]
-			f.types[at] |= of.types[i]
+			if ok {
+				f.counts[at] += v.Count
+				f.types[at] |= v.Types
+			}
+		}
+		if of.Capped {
+			f.Capped = true
+			maps.DeleteFunc(f.at, func(text string, _ int) bool { _, ok := of.at[text]; return !ok })
 		}
 	}
+	if o.More {
+		s.More = true
+		maps.DeleteFunc(s.at, func(name string, _ *Field) bool { return o.at[name] == nil })
+		s.all = slices.DeleteFunc(s.all, func(f *Field) bool { return o.at[f.Name] == nil })
+	}
 	return nil
+}
+
+// values are those of a field, in the order of their first sight.
+func (f *Field) values() []Value {
+	all := make([]Value, len(f.counts))
+	for text, at := range f.at {
+		all[at] = Value{text, f.counts[at], f.types[at]}
+	}
+	return slices.DeleteFunc(all, func(v Value) bool { return v.Count == 0 })
+}
+
+// Code implements [portable.State], for a survey without examples and combinations.
+func (s *Survey) Code(c *portable.Coder) {
+	portable.Int(c, &s.Records)
+	c.Bool(&s.More)
+	portable.List(c, &s.all, func(of **Field) {
+		if *of == nil {
+			*of = &Field{at: map[string]int{}}
+		}
+		f := *of
+		portable.Text(c, &f.Name)
+		portable.Int(c, &f.Present)
+		portable.Int(c, &f.Types)
+		portable.Int(c, &f.Distinct)
+		c.Bool(&f.Capped)
+		all := f.values()
+		portable.List(c, &all, func(v *Value) {
+			portable.Text(c, &v.Text)
+			portable.Int(c, &v.Count)
+			portable.Int(c, &v.Types)
+			if c.Reads() {
+				f.at[v.Text], f.counts, f.types = len(f.counts), append(f.counts, v.Count), append(f.types, v.Types)
+			}
+		})
+		if c.Reads() && c.Check(len(f.at) == len(all) && (f.Capped || f.Distinct == len(all)) && s.at[f.Name] == nil) {
+			s.at[f.Name] = f
+		}
+	})
 }
 
 // Memory is about how many bytes of memory the names and values take.
