@@ -3,16 +3,22 @@ package remote_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"blobtail/internal/door"
 	"blobtail/reading"
 	"blobtail/reading/form"
 	"blobtail/reading/readingtest"
+	"blobtail/reading/remote"
+	"blobtail/serve/api"
 )
 
 // parter answers slices of joints: a store, or a client.
@@ -270,5 +276,77 @@ func TestJoined(t *testing.T) {
 			w.patterns()
 			w.table()
 		}
+	}
+}
+
+// A server of another version has no such parts, and a bad answer or a bad question is an error.
+func TestPartErrors(t *testing.T) {
+	h := readingtest.New(t, 1)
+	h.Send(0, readingtest.Line{Time: noon, Service: "web", Msg: "hello", Fields: `"n":1`})
+	h.Flush()
+	good := serve(t, h)
+	j := reading.Joint{Ask: reading.Ask{Services: []string{"web"}, Range: reading.Always()}, Survey: &reading.SurveyOptions{}}
+	whole, out, err := good.Part(t.Context(), j)
+	if err != nil || out.Records != 1 || !out.Complete() {
+		t.Fatal(out, err)
+	}
+	body, err := (&form.Part{Of: whole}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, sent := http.StatusOK, body
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/"+form.Parts {
+			t.Error(r.URL.Path)
+		}
+		w.Header().Set("Content-Type", form.Portable)
+		if status != http.StatusOK {
+			api.Refuse(w, door.Refuse(status, "no"))
+			return
+		}
+		_, _ = w.Write(sent)
+	}))
+	defer srv.Close()
+	c, err := remote.New(srv.URL, remote.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Part(t.Context(), j); err != nil {
+		t.Error(err)
+	}
+	sent = body[:len(body)-1]
+	if _, _, err := c.Part(t.Context(), j); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Error(err)
+	}
+	sent = nil
+	if _, _, err := c.Part(t.Context(), j); err == nil || !strings.Contains(err.Error(), "no part") {
+		t.Error(err)
+	}
+	status = http.StatusNotFound
+	if _, _, err := c.Part(t.Context(), j); !errors.As(err, new(*remote.VersionError)) {
+		t.Error(err)
+	}
+	for _, bad := range []reading.Joint{
+		{Ask: j.Ask}, {Ask: j.Ask, Split: &reading.Slices{Split: []string{"n"}}}, {Ask: j.Ask, Patterns: &reading.PatternOptions{Sample: 3}},
+		{Ask: j.Ask, Table: &reading.Table{LogQL: `stddev_over_time({service="web"} | unwrap n [1h])`, Range: reading.Range{From: 1, To: 2}}},
+	} {
+		if _, _, err := good.Part(t.Context(), bad); bad.Joinable() || err == nil || !strings.Contains(err.Error(), "ask one process") {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if _, _, err := serve(t, h, "api").Part(t.Context(), j); !errors.As(err, new(*reading.NoServiceError)) {
+		t.Errorf("by a token that may not read it: %v", err)
+	}
+	j.Ask.Services = []string{"nosuch"}
+	if _, _, err := good.Part(t.Context(), j); !errors.As(err, new(*reading.NoServiceError)) {
+		t.Error(err)
+	}
+	// A failed record is the same mistake everywhere.
+	bad := reading.Table{LogQL: `sum_over_time({service="web"} | unwrap msg [1h])`, Range: reading.Range{From: noon.UnixNano(), To: noon.Add(time.Minute).UnixNano()}}
+	_, _, want := h.Reader().For(nil).Table(t.Context(), bad)
+	rng, err := bad.Reads()
+	_, _, got := good.Part(t.Context(), reading.Joint{Ask: reading.Ask{Range: rng}, Table: &bad})
+	if want == nil || err != nil || got == nil || !strings.Contains(got.Error(), want.Error()) {
+		t.Errorf("%v, not %v (%v)", got, want, err)
 	}
 }

@@ -1,14 +1,18 @@
 package survey_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/portable"
 	"blobtail/reading/survey"
 )
 
@@ -94,6 +98,77 @@ func TestTop(t *testing.T) {
 		if got := survey.Top(maps.All(counts), most); !slices.Equal(got, all[:min(most, len(all))]) {
 			t.Errorf("the first %d of %d values are others", most, len(all))
 		}
+	}
+}
+
+// What a joined survey lists has the numbers of all records, whatever the bounds of its pieces. Pieces
+// without bounds make the survey of the whole.
+func TestJoinedSurvey(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	left := 0
+	for range 60 {
+		o := survey.Options{Values: 1 + rng.IntN(30), Plain: 20, Fields: 1 + rng.IntN(9), Bytes: 50 + rng.IntN(2000)}
+		ofPieces, bounded := survey.Options{Values: 1000, Plain: 20}, rng.IntN(2) == 0
+		if bounded {
+			ofPieces = survey.Options{Values: o.Values * (1 + rng.IntN(3)), Plain: 20, Fields: o.Fields * (1 + rng.IntN(2)), Bytes: o.Bytes * (1 + rng.IntN(2))}
+		}
+		if !bounded {
+			o.Bytes = 0
+		}
+		whole, joined := survey.New(o), survey.New(o)
+		present, counts := map[string]int64{}, map[string]map[string]int64{}
+		for range 1 + rng.IntN(6) {
+			piece := survey.New(ofPieces)
+			for range rng.IntN(50) {
+				line := []string{}
+				for range 1 + rng.IntN(3) {
+					name, value := fmt.Sprint("f", rng.IntN(12)), fmt.Sprint(rng.IntN(1+rng.IntN(60)))
+					if len(line) > 0 && strings.Contains(strings.Join(line, ","), `"`+name+`"`) {
+						continue
+					}
+					if present[name]++; counts[name] == nil {
+						counts[name] = map[string]int64{}
+					}
+					counts[name][value]++
+					line = append(line, fmt.Sprintf("%q:%s", name, value))
+				}
+				text := []byte("{" + strings.Join(line, ",") + "}\n")
+				if err := errors.Join(whole.Add(text), piece.Add(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again := survey.New(ofPieces)
+			if err := errors.Join(portable.Decode(portable.Encode(piece), again), joined.Join(again)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bounded {
+			if !bytes.Equal(portable.Encode(whole), portable.Encode(joined)) {
+				t.Fatalf("seed %d: %+v, not %+v", seed, joined, whole)
+			}
+			continue
+		}
+		if joined.Records != whole.Records || len(joined.Fields()) < len(present) && !joined.More {
+			t.Fatalf("seed %d: %d records of %d, %d fields of %d", seed, joined.Records, whole.Records, len(joined.Fields()), len(present))
+		}
+		for _, f := range joined.Fields() {
+			values := f.Top(0)
+			if f.Present != present[f.Name] || len(values) < len(counts[f.Name]) && !f.Capped || f.Distinct < len(values) {
+				t.Fatalf("seed %d: %s in %d of %d records: %+v", seed, f.Name, f.Present, present[f.Name], f)
+			}
+			for _, v := range values {
+				if v.Count != counts[f.Name][v.Text] {
+					t.Fatalf("seed %d: %s=%s in %d of %d records", seed, f.Name, v.Text, v.Count, counts[f.Name][v.Text])
+				}
+			}
+			if f.Capped {
+				left++
+			}
+		}
+	}
+	if left == 0 {
+		t.Error("no bound was reached")
 	}
 }
 
