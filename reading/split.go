@@ -72,7 +72,8 @@ type splitting struct {
 }
 
 func newSplitting(made *budget.Budget, by *Slices) *splitting {
-	return &splitting{spread: survey.NewSpread(survey.SpreadOptions{Fields: by.Split, Values: splitValues, Bytes: splitBytes, Budget: made})}
+	o := survey.SpreadOptions{Fields: by.Split, Values: splitValues, Bytes: splitBytes, Budget: made}
+	return &splitting{spread: survey.NewSpread(o)}
 }
 
 // read divides the records of a plan by the values of fields.

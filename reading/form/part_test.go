@@ -40,8 +40,10 @@ func parts(t testing.TB) (all [][]byte) {
 	h := readingtest.New(t, 1)
 	for i := range 60 {
 		h.Send(0, readingtest.Line{
-			Time: noon.Add(time.Duration(i) * 79 * time.Second), Service: []string{"web", "api"}[i%2], Level: []string{"info", "warn"}[i%3/2],
-			Msg: fmt.Sprintf("GET /p%d took %d ms by %s", i%7, i, strings.Repeat("x", i%9)), Fields: fmt.Sprintf(`"v":%v,"path":"/p%d"`, float64(i)/7, i%7),
+			Time: noon.Add(time.Duration(i) * 79 * time.Second), Service: []string{"web", "api"}[i%2],
+			Level:  []string{"info", "warn"}[i%3/2],
+			Msg:    fmt.Sprintf("GET /p%d took %d ms by %s", i%7, i, strings.Repeat("x", i%9)),
+			Fields: fmt.Sprintf(`"v":%v,"path":"/p%d"`, float64(i)/7, i%7),
 		})
 		if i%20 == 19 {
 			h.Flush()
@@ -62,8 +64,9 @@ func parts(t testing.TB) (all [][]byte) {
 func TestVersion(t *testing.T) {
 	all, mined := parts(t), patterns.New(patterns.Options{}) // the identities of records of a house are not fixed
 	for i := range 60 {
-		line := fmt.Sprintf(`{"ts":"2026-11-20T12:00:00.000000000Z","level":"info","service":"s%d","msg":"GET /p%d took %d ms, %s"}`, i%3, i%7, i, strings.Repeat("x", i%9))
-		e := record.Entry{Time: noon.Add(time.Duration(i) * time.Second).UnixNano(), ID: record.ID{Index: uint32(i)}, Line: []byte(line + "\n")}
+		msg := fmt.Sprintf("GET /p%d took %d ms, %s", i%7, i, strings.Repeat("x", i%9))
+		line := fmt.Sprintf(`{"ts":"2026-11-20T12:00:00.000000000Z","level":"info","service":"s%d","msg":%q}`+"\n", i%3, msg)
+		e := record.Entry{Time: noon.UnixNano() + int64(i)*1e9, ID: record.ID{Index: uint32(i)}, Line: []byte(line)}
 		if err := mined.Add(i%2, &e); err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 		for range 40 + w.rng.IntN(80) {
 			at := noon.Add(time.Duration(w.rng.IntN(4*3600)) * time.Second)
 			w.times = append(w.times, at.UnixNano())
-			lines = append(lines, readingtest.Line{Time: at, Service: pick(w, "web", "api", "db"), Level: pick(w, "info", "info", "warn", "error", "loud"), Msg: w.msg(), Fields: w.fields()})
+			lines = append(lines, readingtest.Line{
+				Time: at, Service: pick(w, "web", "api", "db"), Level: pick(w, "info", "info", "warn", "error", "loud"),
+				Msg: w.msg(), Fields: w.fields(),
+			})
 		}
 		h.Send(0, lines...)
 		if w.rng.IntN(4) > 0 {
@@ -72,9 +75,11 @@ func (w *world) msg() string {
 }
 
 func (w *world) fields() string {
-	all := []string{fmt.Sprintf(`"v":%v`, w.rng.NormFloat64()*1000), fmt.Sprintf(`"n":%d`, w.rng.IntN(4)), fmt.Sprintf(`"path":"/p%d"`, w.rng.IntN(9))}
+	all := []string{fmt.Sprintf(`"v":%v`, w.rng.NormFloat64()*1000), fmt.Sprintf(`"n":%d`, w.rng.IntN(4)),
+		fmt.Sprintf(`"path":"/p%d"`, w.rng.IntN(9))}
 	if w.rng.IntN(3) == 0 {
-		all = append(all, pick(w, `"a":1`, `"a":"1"`, `"a":null`, `"a":{"b":"x,y"}`, `"a":"\"1\""`, fmt.Sprintf(`"f%d":true`, w.rng.IntN(9)), `"v":"Inf"`, `"v":1e300`))
+		all = append(all, pick(w, `"a":1`, `"a":"1"`, `"a":null`, `"a":{"b":"x,y"}`, `"a":"\"1\""`,
+			fmt.Sprintf(`"f%d":true`, w.rng.IntN(9)), `"v":"Inf"`, `"v":1e300`))
 	}
 	if w.rng.IntN(9) == 0 {
 		all = append(all, `"big":"`+strings.Repeat("é", w.rng.IntN(300))+`"`)
@@ -131,7 +136,8 @@ func (w *world) join(p *reading.Part, j reading.Joint, rng reading.Range) *readi
 func (w *world) ask() reading.Ask {
 	a := reading.Ask{Services: pick(w, []string{"*"}, []string{"web"}, []string{"web", "db"}), Range: reading.Always()}
 	if w.rng.IntN(2) == 0 {
-		a.Range = reading.Range{From: noon.Add(time.Duration(w.rng.IntN(3600)) * time.Second).UnixNano(), To: noon.Add(time.Duration(3600+w.rng.IntN(3*3600)) * time.Second).UnixNano()}
+		from := w.rng.IntN(3600)
+		a.Range = reading.Range{From: noon.Unix()*1e9 + int64(from)*1e9, To: noon.UnixNano() + int64(3600+w.rng.IntN(3*3600))*1e9}
 	}
 	switch w.rng.IntN(6) {
 	case 0:
@@ -175,8 +181,10 @@ func (w *world) same(j reading.Joint, got, want string) {
 func (w *world) split() {
 	a := w.ask()
 	j := reading.Joint{Ask: a, Split: &reading.Slices{
-		By: pick(w, time.Minute, 17*time.Second, time.Hour, 24*time.Hour), Top: w.rng.IntN(9), Zone: pick(w, nil, time.FixedZone("+05:30", 19800)),
-		Split: pick(w, []string{"level"}, []string{"service", "level"}, []string{"a"}, []string{"n", "path"}, []string{"big", "level"}, []string{"service"}, []string{"v"}),
+		By: pick(w, time.Minute, 17*time.Second, time.Hour, 24*time.Hour), Top: w.rng.IntN(9),
+		Zone: pick(w, nil, time.FixedZone("+05:30", 19800)),
+		Split: pick(w, []string{"level"}, []string{"service", "level"}, []string{"a"},
+			[]string{"n", "path"}, []string{"big", "level"}, []string{"service"}, []string{"v"}),
 	}}
 	want, whole, err := w.store.Histogram(w.Context(), a, *j.Split)
 	p, err2 := j.Part(w.Context())
@@ -193,7 +201,9 @@ func (w *world) split() {
 
 func (w *world) survey() {
 	a := w.ask()
-	j := reading.Joint{Ask: a, Survey: &reading.SurveyOptions{Fields: pick(w, nil, []string{"level"}, []string{"path", "service", "v"}, []string{"nosuch"}), Top: w.rng.IntN(5)}}
+	j := reading.Joint{Ask: a, Survey: &reading.SurveyOptions{
+		Fields: pick(w, nil, []string{"level"}, []string{"path", "service", "v"}, []string{"nosuch"}), Top: w.rng.IntN(5),
+	}}
 	want, whole, err := w.store.Survey(w.Context(), a, *j.Survey)
 	p, err2 := j.Part(w.Context())
 	if err != nil || err2 != nil {
@@ -229,10 +239,15 @@ func (w *world) patterns() {
 func (w *world) table() {
 	range1 := pick(w, "1m", "10m", "1h", "7m", "5h")
 	selector := pick(w, `{service=~".+"}`, `{service="web"}`, `{service=~"web|db"} | level=~"info|error"`, `{service=~".+"} |= "took"`)
-	numbers := fmt.Sprintf(`%s(%s | unwrap %s | __error__="" [%s])`, pick(w, "sum_over_time", "avg_over_time", "min_over_time", "max_over_time", "first_over_time", "last_over_time", "rate"), selector, pick(w, "v", "v", "n"), range1)
-	records := fmt.Sprintf(`%s(%s [%s]%s)`, pick(w, "count_over_time", "rate", "bytes_over_time", "bytes_rate", "absent_over_time"), selector, range1, pick(w, "", " offset 10m", " offset -10m"))
-	query := pick(w, numbers, "sum by (path) ("+numbers+")", "avg by (level) ("+numbers+")", "topk(2, "+records+")", records, "sum by (service, level) ("+records+")", "sum("+records+" / 3) / sum("+numbers+")", "quantile_over_time(0.5, "+selector+" | unwrap n [1h])")
-	t := reading.Table{LogQL: query, Range: reading.Range{From: noon.UnixNano(), To: noon.Add(4 * time.Hour).UnixNano()}, Step: pick(w, 0, time.Minute, 13*time.Minute, time.Hour)}
+	op := pick(w, "sum_over_time", "avg_over_time", "min_over_time", "max_over_time", "first_over_time", "last_over_time", "rate")
+	numbers := fmt.Sprintf(`%s(%s | unwrap %s | __error__="" [%s])`, op, selector, pick(w, "v", "v", "n"), range1)
+	op = pick(w, "count_over_time", "rate", "bytes_over_time", "bytes_rate", "absent_over_time")
+	records := fmt.Sprintf(`%s(%s [%s]%s)`, op, selector, range1, pick(w, "", " offset 10m", " offset -10m"))
+	query := pick(w, numbers, "sum by (path) ("+numbers+")", "avg by (level) ("+numbers+")", "topk(2, "+records+")", records,
+		"sum by (service, level) ("+records+")", "sum("+records+" / 3) / sum("+numbers+")",
+		"quantile_over_time(0.5, "+selector+" | unwrap n [1h])")
+	day := reading.Range{From: noon.UnixNano(), To: noon.Add(4 * time.Hour).UnixNano()}
+	t := reading.Table{LogQL: query, Range: day, Step: pick(w, 0, time.Minute, 13*time.Minute, time.Hour)}
 	j := reading.Joint{Table: &t}
 	if stays := strings.HasPrefix(query, "quantile"); stays == j.Joinable() {
 		w.Fatalf("%s: joinable %v", query, !stays)
@@ -327,8 +342,9 @@ func TestPartErrors(t *testing.T) {
 		t.Error(err)
 	}
 	for _, bad := range []reading.Joint{
-		{Ask: j.Ask}, {Ask: j.Ask, Split: &reading.Slices{Split: []string{"n"}}}, {Ask: j.Ask, Patterns: &reading.PatternOptions{Sample: 3}},
-		{Ask: j.Ask, Table: &reading.Table{LogQL: `stddev_over_time({service="web"} | unwrap n [1h])`, Range: reading.Range{From: 1, To: 2}}},
+		{Ask: j.Ask},
+		{Ask: j.Ask, Split: &reading.Slices{Split: []string{"n"}}}, {Ask: j.Ask, Patterns: &reading.PatternOptions{Sample: 3}},
+		{Ask: j.Ask, Table: &reading.Table{LogQL: `stddev_over_time({job="a"} | unwrap n [1h])`, Range: reading.Range{From: 1, To: 2}}},
 	} {
 		if _, _, err := good.Part(t.Context(), bad); bad.Joinable() || err == nil || !strings.Contains(err.Error(), "ask one process") {
 			t.Errorf("%+v: %v", bad, err)
@@ -342,7 +358,8 @@ func TestPartErrors(t *testing.T) {
 		t.Error(err)
 	}
 	// A failed record is the same mistake everywhere.
-	bad := reading.Table{LogQL: `sum_over_time({service="web"} | unwrap msg [1h])`, Range: reading.Range{From: noon.UnixNano(), To: noon.Add(time.Minute).UnixNano()}}
+	hour := reading.Range{From: noon.UnixNano(), To: noon.Add(time.Minute).UnixNano()}
+	bad := reading.Table{LogQL: `sum_over_time({service="web"} | unwrap msg [1h])`, Range: hour}
 	_, _, want := h.Reader().For(nil).Table(t.Context(), bad)
 	rng, err := bad.Reads()
 	_, _, got := good.Part(t.Context(), reading.Joint{Ask: reading.Ask{Range: rng}, Table: &bad})

@@ -111,7 +111,9 @@ func TestJoinedSurvey(t *testing.T) {
 		o := survey.Options{Values: 1 + rng.IntN(30), Plain: 20, Fields: 1 + rng.IntN(9), Bytes: 50 + rng.IntN(2000)}
 		ofPieces, bounded := survey.Options{Values: 1000, Plain: 20}, rng.IntN(2) == 0
 		if bounded {
-			ofPieces = survey.Options{Values: o.Values * (1 + rng.IntN(3)), Plain: 20, Fields: o.Fields * (1 + rng.IntN(2)), Bytes: o.Bytes * (1 + rng.IntN(2))}
+			ofPieces = survey.Options{
+				Values: o.Values * (1 + rng.IntN(3)), Plain: 20, Fields: o.Fields * (1 + rng.IntN(2)), Bytes: o.Bytes * (1 + rng.IntN(2)),
+			}
 		}
 		if !bounded {
 			o.Bytes = 0

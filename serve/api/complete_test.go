@@ -31,10 +31,13 @@ func routes(h *readingtest.House, id string) []string {
 		"histogram?service=*&split=status", "histogram?service=*&split=level,service&top=3&by=1s", "records?service=*&order=desc&form=events&before=" + id, "records?service=*&first=1000&after=" + id,
 		"facets?service=*", "facets?service=*&sample=0", "patterns?service=*", "patterns?service=*&sample=0&top=1&from=2026-11-20T12:10:00Z&since2=1h", "days?service=*", "blobs?service=*", blob, blob + "?stored=1", "tail?service=*&once=1&n=10000", "tail?service=*&once=1&from=2026-11-20",
 		"ingesters", "whoami",
-		form.Parts + "?service=*&joint=" + url.QueryEscape(`{"Split":{"By":60000000000,"Split":["status"]}}`), form.Parts + "?service=*&joint=" + url.QueryEscape(`{"Survey":{}}`), form.Parts + "?service=*&joint=" + url.QueryEscape(`{"Patterns":{}}`),
-		form.Parts + "?service=*&joint=" + url.QueryEscape(`{"Table":{"LogQL":"sum_over_time({service=~\".+\"} | unwrap status [24h])","Range":{"To":1795219200000000000}}}`),
+		joint(`{"Split":{"By":60000000000,"Split":["status"]}}`), joint(`{"Survey":{}}`), joint(`{"Patterns":{}}`),
+		joint(`{"Table":{"LogQL":"sum_over_time({service=~\".+\"} | unwrap status [24h])","Range":{"To":1795219200000000000}}}`),
 	}
 }
+
+// joint is a request for a part.
+func joint(text string) string { return form.Parts + "?service=*&joint=" + url.QueryEscape(text) }
 
 // looksComplete reports whether a client may believe that an answer has everything. An answer
 // of one record has.
