@@ -112,10 +112,8 @@ func (h *splitting) join(ctx context.Context, next partial) error {
 
 // Code implements [portable.State].
 func (h *splitting) Code(c *portable.Coder) {
-	portable.Int(c, &h.First)
-	portable.Int(c, &h.Last)
-	c.Bool(&h.Any)
-	portable.List(c, &h.Buckets, func(s *Slot) { portable.Int(c, &s.Start); portable.Int(c, &s.Others) })
+	c.Fields(&h.First, &h.Last, &h.Any)
+	portable.List(c, &h.Buckets, func(s *Slot) { c.Fields(&s.Start, &s.Others) })
 	h.spread.Code(c)
 }
 

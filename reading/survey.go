@@ -122,8 +122,7 @@ func sumKnown(a, b int64) int64 {
 
 // Code implements [portable.State].
 func (f *surveying) Code(c *portable.Coder) {
-	portable.Int(c, &f.Records)
-	portable.Int(c, &f.Of)
+	c.Fields(&f.Records, &f.Of)
 	codeCounts(c, f.services)
 	codeCounts(c, f.levels)
 	f.fields.Code(c)
@@ -133,8 +132,7 @@ func (f *surveying) Code(c *portable.Coder) {
 func codeCounts(c *portable.Coder, counts map[string]int64) {
 	all := survey.Top(maps.All(counts), 0)
 	portable.List(c, &all, func(v *survey.Value) {
-		portable.Text(c, &v.Text)
-		portable.Int(c, &v.Count)
+		c.Fields(&v.Text, &v.Count)
 		counts[v.Text] = v.Count
 	})
 }

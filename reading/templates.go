@@ -166,8 +166,7 @@ func (m *mining) join(_ context.Context, next partial) error {
 // Code implements [portable.State].
 func (m *mining) Code(c *portable.Coder) {
 	for w := range m.basis {
-		portable.Int(c, &m.basis[w].Records)
-		portable.Int(c, &m.basis[w].Of)
+		c.Fields(&m.basis[w].Records, &m.basis[w].Of)
 	}
 	m.miner.Code(c)
 }

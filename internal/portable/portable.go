@@ -3,7 +3,7 @@
 //
 // A [State] names its fields once, in one order, for both directions:
 //
-//	func (p *point) Code(c *portable.Coder) { portable.Int(c, &p.x); c.Text(&p.name) }
+//	func (p *point) Code(c *portable.Coder) { c.Fields(&p.x, &p.name) }
 //
 // The bytes have a checksum and no names. Who sends them says their version.
 package portable
@@ -14,6 +14,7 @@ import (
 	"hash/crc32"
 	"math"
 	"math/bits"
+	"reflect"
 )
 
 // A State can be written and read.
@@ -82,53 +83,61 @@ func (c *Coder) word(v uint64) uint64 {
 	return v
 }
 
-// Int codes a whole number.
-func Int[T ~int | ~int64 | ~uint32 | ~uint8](c *Coder, v *T) {
-	n := c.word(uint64(int64(*v)<<1 ^ int64(*v)>>63))
-	if c.err == nil {
-		signed := int64(n>>1) ^ -int64(n&1)
-		*v = T(signed)
-		c.Check(int64(*v) == signed)
+// bytes codes some bytes.
+func (c *Coder) bytes(v []byte) []byte {
+	n := c.word(uint64(len(v)))
+	if !c.reads {
+		c.buf = append(c.buf, v...)
+	} else if v = nil; c.Check(n <= uint64(len(c.buf))) {
+		v, c.buf = append(v, c.buf[:n]...), c.buf[n:]
 	}
+	return v
 }
 
-// Bool codes a truth.
-func (c *Coder) Bool(v *bool) {
-	n := uint8(0)
-	if *v {
-		n = 1
-	}
-	Int(c, &n)
-	*v = n == 1
-}
-
-// Float codes any number.
-func (c *Coder) Float(v *float64) {
-	*v = math.Float64frombits(bits.ReverseBytes64(c.word(bits.ReverseBytes64(math.Float64bits(*v)))))
-}
-
-// Text codes any bytes.
-func Text[T ~string | ~[]byte](c *Coder, v *T) {
-	n := len(*v)
-	switch Int(c, &n); {
-	case !c.reads:
-		c.buf = append(c.buf, *v...)
-	case c.Check(n >= 0 && n <= len(c.buf)):
-		*v, c.buf = T(append([]byte(nil), c.buf[:n]...)), c.buf[n:]
+// Fields codes whole numbers, other numbers, truths, texts and bytes, by pointers to them.
+func (c *Coder) Fields(all ...any) {
+	for _, p := range all {
+		switch v := reflect.ValueOf(p).Elem(); v.Kind() {
+		case reflect.String:
+			v.SetString(string(c.bytes([]byte(v.String()))))
+		case reflect.Slice:
+			v.SetBytes(c.bytes(v.Bytes()))
+		case reflect.Bool:
+			v.SetBool(c.word(map[bool]uint64{true: 1}[v.Bool()]) != 0)
+		case reflect.Float64:
+			v.SetFloat(math.Float64frombits(bits.ReverseBytes64(c.word(bits.ReverseBytes64(math.Float64bits(v.Float()))))))
+		case reflect.Uint8, reflect.Uint32:
+			n := c.word(v.Uint())
+			c.Check(!v.OverflowUint(n))
+			v.SetUint(n)
+		default:
+			n := c.word(uint64(v.Int()<<1 ^ v.Int()>>63))
+			v.SetInt(int64(n>>1) ^ -int64(n&1))
+		}
 	}
 }
 
 // List codes a list; each codes one of it, by a byte at least.
 func List[T any](c *Coder, all *[]T, each func(of *T)) {
-	n := len(*all)
-	if Int(c, &n); c.reads {
+	n := c.word(uint64(len(*all)))
+	if c.reads {
 		*all = nil
-		c.Check(n >= 0 && n <= len(c.buf))
+		c.Check(n <= uint64(len(c.buf)))
 	}
-	for i := 0; i < n && c.err == nil; i++ {
+	for i := uint64(0); i < n && c.err == nil; i++ {
 		if c.reads {
 			*all = append(*all, *new(T))
 		}
 		each(&(*all)[i])
 	}
+}
+
+// Pointers is List of pointers.
+func Pointers[T any](c *Coder, all *[]*T, each func(of *T)) {
+	List(c, all, func(of **T) {
+		if *of == nil {
+			*of = new(T)
+		}
+		each(*of)
+	})
 }

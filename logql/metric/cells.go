@@ -114,9 +114,51 @@ func (s *sums) follow(at int, later cells) {
 func (s *sums) code(c *portable.Coder) {
 	for i := range s.cells() {
 		x := &s.all[s.room+i]
-		if c.Float(&x.n); x.n != 0 {
-			c.Float(&x.v)
+		c.Fields(&x.n, &x.v)
+	}
+}
+
+// folds are cells into which samples are joined in order.
+type folds[C joint[C]] struct {
+	block[C]
+	one    func(ns int64, v float64) C
+	x      *geometry
+	result func(point int, c C) float64
+}
+
+// joint is a cell of folds.
+type joint[C any] interface {
+	join(later C) C
+	some() bool
+	fields(of *C) []any
+}
+
+func (s *folds[C]) add(cell int, ns int64, v float64) error {
+	c := &s.all[s.room+cell]
+	*c = (*c).join(s.one(ns, v))
+	return nil
+}
+
+func (s *folds[C]) count(int, int64) {}
+
+func (s *folds[C]) points(first int, set func(int, float64)) {
+	slide(s.x, s.cells(), first, C.join, func(p int, c C) {
+		if c.some() {
+			set(p, s.result(p, c))
 		}
+	})
+}
+
+func (s *folds[C]) follow(at int, later cells) {
+	for i, c := range later.(*folds[C]).cells() {
+		s.all[s.room+at+i] = s.all[s.room+at+i].join(c)
+	}
+}
+
+func (s *folds[C]) code(c *portable.Coder) {
+	for i := range s.cells() {
+		x := &s.all[s.room+i]
+		c.Fields((*x).fields(x)...)
 	}
 }
 
@@ -135,46 +177,13 @@ func (a exact) join(b exact) exact {
 	return exact{a.n + b.n, sum, rest - (sum - v)}
 }
 
-// exacts are cells for sums of any numbers.
-type exacts struct {
-	block[exact]
-	x      *geometry
-	result func(exact) float64
-}
+func (a exact) some() bool           { return a.n > 0 }
+func (exact) fields(of *exact) []any { return []any{&of.n, &of.v, &of.rest} }
 
 func adding(result func(exact) float64) func(*Request) cells {
-	return func(r *Request) cells { return &exacts{x: r.geo, result: result} }
-}
-
-func (s *exacts) add(cell int, _ int64, v float64) error {
-	c := &s.all[s.room+cell]
-	*c = c.join(exact{1, v, 0})
-	return nil
-}
-
-func (s *exacts) count(int, int64) {}
-
-func (s *exacts) points(first int, set func(int, float64)) {
-	slide(s.x, s.cells(), first, exact.join, func(p int, c exact) {
-		if c.n > 0 {
-			set(p, s.result(c))
-		}
-	})
-}
-
-func (s *exacts) follow(at int, later cells) {
-	for i, c := range later.(*exacts).cells() {
-		s.all[s.room+at+i] = s.all[s.room+at+i].join(c)
-	}
-}
-
-func (s *exacts) code(c *portable.Coder) {
-	for i := range s.cells() {
-		x := &s.all[s.room+i]
-		if c.Float(&x.n); x.n != 0 {
-			c.Float(&x.v)
-			c.Float(&x.rest)
-		}
+	one := func(_ int64, v float64) exact { return exact{1, v, 0} }
+	return func(r *Request) cells {
+		return &folds[exact]{x: r.geo, one: one, result: func(_ int, c exact) float64 { return result(c) }}
 	}
 }
 
@@ -193,34 +202,17 @@ func (a moments) join(b moments) moments {
 	return moments{n, a.mean + d*b.n/n, a.m2 + b.m2 + d*d*a.n*b.n/n}
 }
 
+func (a moments) some() bool          { return a.n > 0 }
+func (moments) fields(*moments) []any { return nil }
+
 // single has one sample. A value that is not finite makes all deviations NaN.
 func single(v float64) moments { return moments{1, v, v - v} }
 
-// spreads are cells for deviations.
-type spreads struct {
-	block[moments]
-	x      *geometry
-	result func(moments) float64
-}
-
 func spreading(result func(moments) float64) func(*Request) cells {
-	return func(r *Request) cells { return &spreads{x: r.geo, result: result} }
-}
-
-func (s *spreads) add(cell int, _ int64, v float64) error {
-	c := &s.all[s.room+cell]
-	*c = c.join(single(v))
-	return nil
-}
-
-func (s *spreads) count(int, int64) {}
-
-func (s *spreads) points(first int, set func(int, float64)) {
-	slide(s.x, s.cells(), first, moments.join, func(p int, c moments) {
-		if c.n > 0 {
-			set(p, s.result(c))
-		}
-	})
+	one := func(_ int64, v float64) moments { return single(v) }
+	return func(r *Request) cells {
+		return &folds[moments]{x: r.geo, one: one, result: func(_ int, c moments) float64 { return result(c) }}
+	}
 }
 
 // missing is the value of a point that a series does not have: a NaN that no operation makes.

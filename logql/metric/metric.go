@@ -143,7 +143,7 @@ func (q *Query) Requests() []*Request { return q.requests }
 // Joins reports whether slices of time can answer the query apart, for [Query.Join]. It needs no request,
 // or those of sums, counts, least and largest values, first and last ones.
 func (q *Query) Joins() bool {
-	return !slices.ContainsFunc(q.requests, func(r *Request) bool { _, ok := r.op.make(r).(joining); return !ok })
+	return !slices.ContainsFunc(q.requests, func(r *Request) bool { return r.op.whole })
 }
 
 // Join adds the samples of the same query over the same grid, filled with those of a later slice of time.

@@ -10,6 +10,7 @@ import (
 // operation is how a range aggregation makes cells of samples, and points of cells.
 type operation struct {
 	counts bool // numbers of records suffice
+	whole  bool // slices of time cannot be joined, or not exactly
 	weight int  // of a cell, for the budget: its words of memory
 	make   func(r *Request) cells
 }
@@ -25,12 +26,7 @@ type cells interface {
 	// points calls set with the value of each point that has samples. First is the number of the
 	// first cell.
 	points(first int, set func(point int, value float64))
-}
-
-// joining are cells of samples that may have been added in slices of time.
-type joining interface {
-	cells
-	// follow joins the cells from one on with those of later samples.
+	// follow joins the cells from one on with those of later samples, unless the operation is whole.
 	follow(at int, later cells)
 	code(c *portable.Coder)
 }
@@ -81,13 +77,13 @@ func unwrapped(a *logql.RangeAgg) (operation, error) {
 	case "last_over_time":
 		return operation{weight: 2, make: summing(value, func(_, b float64) float64 { return b }, total)}, nil
 	case "stddev_over_time":
-		return operation{weight: 4, make: spreading(func(m moments) float64 { return math.Sqrt(m.m2 / m.n) })}, nil
+		return operation{whole: true, weight: 4, make: spreading(func(m moments) float64 { return math.Sqrt(m.m2 / m.n) })}, nil
 	case "stdvar_over_time":
-		return operation{weight: 4, make: spreading(func(m moments) float64 { return m.m2 / m.n })}, nil
+		return operation{whole: true, weight: 4, make: spreading(func(m moments) float64 { return m.m2 / m.n })}, nil
 	case "rate_counter":
-		return operation{weight: 6, make: counting(seconds)}, nil
+		return operation{whole: true, weight: 6, make: counting(seconds)}, nil
 	case "quantile_over_time":
-		return operation{weight: 2, make: keeping(a.Param)}, nil
+		return operation{whole: true, weight: 2, make: keeping(a.Param)}, nil
 	}
 	return operation{}, errorf("blobtail does not have %s", a.Op)
 }

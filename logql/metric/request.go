@@ -137,7 +137,7 @@ func (r *Request) join(o *Request) error {
 		if err != nil {
 			return err
 		}
-		c.cells.(joining).follow(of.first-c.first, of.cells)
+		c.cells.follow(of.first-c.first, of.cells)
 	}
 	return nil
 }
@@ -153,24 +153,19 @@ func (r *Request) series(labels []Label, first, last int) (*column, error) {
 
 // code codes the cells of all series.
 func (r *Request) code(c *portable.Coder) {
-	all := r.all
-	portable.List(c, &all, func(of **column) {
-		x := column{}
-		if *of != nil {
-			x = **of
-		}
-		portable.List(c, &x.labels, func(l *Label) { portable.Text(c, &l.Name); portable.Text(c, &l.Value) })
-		portable.Int(c, &x.first)
-		portable.Int(c, &x.last)
+	all := slices.Clone(r.all)
+	portable.Pointers(c, &all, func(x *column) {
+		portable.List(c, &x.labels, func(l *Label) { c.Fields(&l.Name, &l.Value) })
+		c.Fields(&x.first, &x.last)
 		if c.Reads() && c.Check(0 <= x.first && x.first <= x.last && x.last < r.geo.cells) {
 			n := len(r.all)
 			made, err := r.series(x.labels, x.first, x.last)
 			if c.Fail(err); err == nil && c.Check(len(r.all) > n) {
-				x = *made
+				x.cells = made.cells
 			}
 		}
 		if x.cells != nil {
-			x.cells.(joining).code(c)
+			x.cells.code(c)
 		}
 	})
 }

@@ -76,7 +76,7 @@ func TestVersion(t *testing.T) {
 	for _, data := range all {
 		got = append(got, fmt.Sprintf("%.6x", sha256.Sum256(data)))
 	}
-	want := []string{"881c8f2e7c00", "dfd4a78b29ce", "feb3db33b923", "edbb9e517493"}
+	want := []string{"45a6001c12ff", "7b75bdc7591f", "b7e63aa0ddcc", "a46f227e08c9"}
 	if form.Parts != "parts/1" || !slices.Equal(got, want) {
 		t.Errorf("%s: %q", form.Parts, got)
 	}

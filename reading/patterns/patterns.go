@@ -253,22 +253,13 @@ func (m *Miner) Join(o *Miner) error {
 
 // Code implements [portable.State].
 func (m *Miner) Code(c *portable.Coder) {
-	portable.Int(c, &m.folds)
+	c.Fields(&m.folds)
 	for w := range windows {
 		by := &m.by[w]
-		for _, n := range []*int64{&m.records[w], &m.others[w], &by.first, &by.last} {
-			portable.Int(c, n)
-		}
-		portable.Int(c, &by.length)
-		c.Bool(&by.any)
+		c.Fields(&m.records[w], &m.others[w], &by.first, &by.last, &by.length, &by.any)
 	}
-	portable.List(c, &m.groups, func(of **group) {
-		if *of == nil {
-			*of = &group{}
-		}
-		g := *of
-		portable.Text(c, &g.masked)
-		portable.Int(c, &g.form)
+	portable.Pointers(c, &m.groups, func(g *group) {
+		c.Fields(&g.masked, &g.form)
 		for w := range windows {
 			g.in[w].code(c)
 			c.Check(m.by[w].any || g.in[w].Count == 0)

@@ -175,23 +175,17 @@ func (s *Stats) hasAll() bool {
 
 // code codes the numbers of a window. Only one with records has any.
 func (s *Stats) code(c *portable.Coder) {
-	if portable.Int(c, &s.Count); s.Count == 0 {
+	if c.Fields(&s.Count); s.Count == 0 {
 		return
 	}
-	for _, v := range []*int64{&s.First, &s.Last, &s.Entry.Time} {
-		portable.Int(c, v)
-	}
 	for l := range s.Levels {
-		portable.Int(c, &s.Levels[l])
+		c.Fields(&s.Levels[l])
 	}
-	portable.List(c, &s.Services, func(of *Service) { portable.Text(c, &of.Name); portable.Int(c, &of.Count) })
-	portable.List(c, &s.Buckets, func(of *Bucket) { portable.Int(c, &of.Start); portable.Int(c, &of.Count) })
+	portable.List(c, &s.Services, func(of *Service) { c.Fields(&of.Name, &of.Count) })
+	portable.List(c, &s.Buckets, func(of *Bucket) { c.Fields(&of.Start, &of.Count) })
 	id := s.Entry.ID.Origin[:]
-	portable.Text(c, &id)
+	c.Fields(&s.First, &s.Last, &s.Entry.Time, &id, &s.Entry.ID.Index, &s.text, &s.From)
 	copy(s.Entry.ID.Origin[:], id)
-	portable.Int(c, &s.Entry.ID.Index)
-	portable.Text(c, &s.text)
-	portable.Text(c, &s.From)
 	c.Check(s.Count > 0)
 }
 

@@ -275,19 +275,12 @@ func (s *Spread) Join(o *Spread) error {
 // Code implements [portable.State].
 func (s *Spread) Code(c *portable.Coder) {
 	all := slices.SortedFunc(maps.Values(s.at), func(a, b *counted) int { return cmp.Compare(a.Text, b.Text) })
-	portable.Int(c, &s.Total)
-	portable.Int(c, &s.floor)
-	portable.List(c, &all, func(of **counted) {
-		if *of == nil {
-			*of = &counted{}
-		}
-		x := *of
-		portable.Text(c, &x.Text)
-		portable.Int(c, &x.short)
+	c.Fields(&s.Total, &s.floor)
+	portable.Pointers(c, &all, func(x *counted) {
+		c.Fields(&x.Text, &x.short)
 		n := int64(0)
 		portable.List(c, &x.Cells, func(cell *Cell) {
-			portable.Int(c, &cell.Start)
-			portable.Int(c, &cell.Count)
+			c.Fields(&cell.Start, &cell.Count)
 			n += cell.Count
 		})
 		if c.Reads() && c.Check(len(x.Cells) > 0 && s.at[x.Text] == nil) {

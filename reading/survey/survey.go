@@ -372,23 +372,15 @@ func (f *Field) values() []Value {
 
 // Code implements [portable.State], for a survey without examples and combinations.
 func (s *Survey) Code(c *portable.Coder) {
-	portable.Int(c, &s.Records)
-	c.Bool(&s.More)
-	portable.List(c, &s.all, func(of **Field) {
-		if *of == nil {
-			*of = &Field{at: map[string]int{}}
-		}
-		f := *of
-		portable.Text(c, &f.Name)
-		portable.Int(c, &f.Present)
-		portable.Int(c, &f.Types)
-		portable.Int(c, &f.Distinct)
-		c.Bool(&f.Capped)
+	c.Fields(&s.Records, &s.More)
+	portable.Pointers(c, &s.all, func(f *Field) {
+		c.Fields(&f.Name, &f.Present, &f.Types, &f.Distinct, &f.Capped)
 		all := f.values()
+		if c.Reads() {
+			f.at = map[string]int{}
+		}
 		portable.List(c, &all, func(v *Value) {
-			portable.Text(c, &v.Text)
-			portable.Int(c, &v.Count)
-			portable.Int(c, &v.Types)
+			c.Fields(&v.Text, &v.Count, &v.Types)
 			if c.Reads() {
 				f.at[v.Text], f.counts, f.types = len(f.counts), append(f.counts, v.Count), append(f.types, v.Types)
 			}
