@@ -3,8 +3,7 @@
 //
 // The package reads no records. [Compile] makes a [Request] of each range aggregation of a query,
 // with the times and the labels that it needs. The caller fills it, with the samples of a scan or
-// with the counts of an index. [Query.Result] then computes the points. [Evaluate] does these
-// steps one after another.
+// with the counts of an index. [Query.Result] then computes the points.
 //
 //	expression, grid -> Requests -> Add or AddCount by the caller -> Result
 //
@@ -33,7 +32,6 @@
 package metric
 
 import (
-	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -162,19 +160,4 @@ func (q *Query) Code(c *portable.Coder) {
 	for _, r := range q.requests {
 		r.code(c)
 	}
-}
-
-// Evaluate compiles a query, has each of its requests filled, and computes the result. It returns
-// an error of fill as it is.
-func Evaluate(ctx context.Context, expr logql.Metric, grid Grid, limits Limits, fill func(context.Context, *Request) error) (*Result, error) {
-	q, err := Compile(expr, grid, limits)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range q.requests {
-		if err := fill(ctx, r); err != nil {
-			return nil, err
-		}
-	}
-	return q.Result(ctx)
 }
