@@ -27,8 +27,9 @@ func (counter) fields(*counter) []any { return nil }
 
 // counting makes cells for rate_counter.
 func counting(seconds float64) func(*Request) cells {
+	one := func(ns int64, v float64) counter { return counter{1, ns, ns, v, v, 0} }
 	return func(r *Request) cells {
-		return &folds[counter]{x: r.geo, one: func(ns int64, v float64) counter { return counter{1, ns, ns, v, v, 0} }, result: func(p int, c counter) float64 {
+		return &folds[counter]{x: r.geo, one: one, result: func(p int, c counter) float64 {
 			begin := r.geo.from + int64(p)*r.geo.step
 			return c.rate(begin, begin+r.geo.window, seconds)
 		}}
