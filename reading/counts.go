@@ -52,7 +52,7 @@ func (s *Store) histogram(ctx context.Context, a Ask, by Slices) (h *splitting, 
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return &splitting{}, &Outcome{}, err
 	}
-	h, a.byName = newSplitting(budget.Of(ctx), &by), by.Apart != nil || slices.Contains(by.Split, "service")
+	h, a.elsewhere, a.byName = newSplitting(budget.Of(ctx), &by), &told{}, by.Apart != nil || slices.Contains(by.Split, "service")
 	a.Limit, a.First, a.Edges = 0, 0, blobs.Edges{}
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		services := named(&q)
@@ -86,6 +86,10 @@ func (s *Store) histogram(ctx context.Context, a Ask, by Slices) (h *splitting, 
 			h.Buckets = slots
 			sum.Join(&parts)
 			return sum, err
+		}
+		if d := s.divide(&a, plan); d != nil && by.Apart == nil && (a.ReadsLines() || h.By%time.Minute != 0) {
+			d.Counts, d.By = true, &Slices{By: h.By, Zone: by.Zone}
+			return d.counted(ctx, &h.Histogram)
 		}
 		of := ""
 		if by.Apart != nil && len(services) > 0 {

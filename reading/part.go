@@ -16,7 +16,7 @@ const widely = 8
 // the [Part]s of slices that share no record. One of Split, Survey, Patterns and Table is set. As JSON it
 // lacks the question and the zone.
 type Joint struct {
-	// Ask is the question. Its range is the slice. With a table only the range and Live count.
+	// Ask is the question. Its range is the slice. With a table only the range, Live and Here count.
 	Ask      Ask     `json:"-"`
 	Split    *Slices // with the length of its buckets, and with fields
 	Survey   *SurveyOptions
@@ -110,7 +110,7 @@ func (s *Store) Part(ctx context.Context, j Joint) (p *Part, out *Outcome, err e
 		}
 		out, err = s.mine(ctx, j.Ask, 0, p.partial.(*mining), window)
 	default:
-		p.partial, out, err = s.table(ctx, *j.Table, Ask{Range: j.Ask.Range, Live: j.Ask.Live})
+		p.partial, out, err = s.table(ctx, *j.Table, Ask{Range: j.Ask.Range, Live: j.Ask.Live, Here: j.Ask.Here})
 	}
 	return p, out, err
 }

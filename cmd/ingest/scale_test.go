@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"os"
 	"os/signal"
@@ -20,6 +21,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/dev/scale"
 	"blobtail/internal/dev/testkit"
+	"blobtail/record/ack"
 )
 
 // The measured time lies in the midst of an hour, so that the boundary of a period is not in it,
@@ -34,31 +36,38 @@ const (
 type load struct {
 	services int
 	rate     int
-	min      config.Size // flush.min; 0: the default
+	min      config.Size   // flush.min; 0: the default
+	ship     time.Duration // ship.every, with answers of shipped; 0: those of disk
+	pause    time.Duration // between two requests; 0: a second
 }
 
 // settings are those of an ingester with the load.
 func (l load) settings(c *config.Config) {
 	c.Flush.Min = cmp.Or(l.min, c.Flush.Min)
+	if l.ship > 0 {
+		c.Ingest.Ack, c.Ship.Every = ack.Shipped, config.Duration(l.ship)
+	}
 }
 
 // sent counts records that were accepted, and their bytes.
 type sent struct{ records, bytes atomic.Int64 }
 
-// send sends an ingester the records of each second until ctx ends. A request has those of all
-// services, as that of a shipper of a host has.
+// send sends an ingester the records of each second, or of each pause, until ctx ends. A request has
+// those of all services, as that of a shipper of a host has.
 func (f *fleet) send(ctx context.Context, l load, i int, sent *sent) {
 	lines, names := scale.NewLines(uint64(i)), scale.Services(l.services)
+	pause := cmp.Or(l.pause, time.Second)
+	each := int(pause * time.Duration(l.rate) / time.Second)
 	var body []byte
-	for second := time.Now().Truncate(time.Second).Add(time.Second); ; second = second.Add(time.Second) {
+	for from := time.Now().Truncate(time.Second).Add(time.Second); ; from = from.Add(pause) {
 		select {
-		case <-time.After(time.Until(second.Add(time.Second))):
+		case <-time.After(time.Until(from.Add(pause))):
 		case <-ctx.Done():
 			return
 		}
 		body = body[:0]
-		for k := range l.rate {
-			at := second.Add(time.Duration(k) * time.Second / time.Duration(l.rate))
+		for k := range each {
+			at := from.Add(time.Duration(k) * time.Second / time.Duration(l.rate))
 			for _, name := range names {
 				body = lines.Append(body, name, at)
 			}
@@ -67,7 +76,7 @@ func (f *fleet) send(ctx context.Context, l load, i int, sent *sent) {
 			f.t.Errorf("send: %v", err)
 			return
 		}
-		sent.records.Add(int64(l.rate * len(names)))
+		sent.records.Add(int64(each * len(names)))
 		sent.bytes.Add(int64(len(body)))
 	}
 }
@@ -148,6 +157,11 @@ func partitions() load {
 	return load{services: scaleServices / scaleIngesters, rate: scaleRate * scaleIngesters, min: 16 << 20}
 }
 
+// restless is a load of shipped records without a rest: ten requests a second.
+func restless(every time.Duration) load {
+	return load{services: scaleServices / 100, rate: 10, ship: every, pause: 100 * time.Millisecond}
+}
+
 // one is the result of one of the ingesters.
 func one(t *testing.T, l load) scale.Ingest {
 	r := ingest(t, 1, l)
@@ -182,8 +196,11 @@ func TestScaleIngest(t *testing.T) {
 	var a struct {
 		Default    scale.Ingest `json:"default"`
 		Partitions scale.Ingest `json:"partitions"`
+		Shipped    scale.Ingest `json:"shipped"`
+		ShippedS   scale.Ingest `json:"shipped_1s"`
 	}
 	a.Default, a.Partitions = one(t, whole()), one(t, partitions())
+	a.Shipped, a.ShippedS = one(t, restless(250*time.Millisecond)), one(t, restless(time.Second))
 	file, err := scale.Update(dir, map[string]any{"a": a, "apart": apart(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -231,6 +248,14 @@ func TestScaleResult(t *testing.T) {
 		if want := int64(l.services * l.rate * r.VirtualSeconds); r.Records != want || r.Requests.Put*r.StoredBytes*r.TailBytes*r.TailRows == 0 || r.Refused != 0 {
 			t.Errorf(stale+"a.%s: %d records, want %d: %+v", name, r.Records, want, r)
 		}
+	}
+	for name, every := range map[string]time.Duration{"shipped": 250 * time.Millisecond, "shipped_1s": time.Second} {
+		if puts, n := int64(scaleSpan/every), result.A[name].Detail["put _wal"]; n != puts {
+			t.Errorf(stale+"a.%s has %d objects of shipped records, not one each %v: %d", name, n, every, puts)
+		}
+	}
+	if r := one(t, restless(250*time.Millisecond)); !maps.Equal(r.Detail, result.A["shipped"].Detail) {
+		t.Errorf(stale+"a.shipped: %v, now %v", result.A["shipped"].Detail, r.Detail)
 	}
 	r := result.A["default"]
 	for name, n := range map[string][2]int64{

@@ -233,7 +233,7 @@ func TestExplained(t *testing.T) {
 		"rules: [{mask: [{regex: x}]}]":               `line 1: there is no key rules[0].mask[0].regex; rules[0].mask[0] may have field, kind, pattern, with`,
 		"counters: [{name: a, wehre: x}]":             `line 1: there is no key counters[0].wehre; did you mean "where"?`,
 		"store:\n  dir: x":                            "line 2: store: want one value",
-		"words":                                       "line 1: want the keys store, live, ingest, access, tls, flush, limits, log, ship, nats, syslog, tail, retention, close, protocols, azurelogs, otlp, fields, forms, time-near, counters, rules",
+		"words":                                       "line 1: want the keys store, live, workers, ingest, access, tls, flush, limits, log, ship, nats, syslog, tail, retention, close, protocols, azurelogs, otlp, fields, forms, time-near, counters, rules",
 		"# a key\nnats: {url: '${NATS_URL}'}":         "nats.url: ${NATS_URL} stays as it is in this file; set BLOBTAIL_NATS instead",
 	} {
 		_, err := load(t, text)

@@ -23,7 +23,7 @@ func (e *VersionError) Error() string {
 // Part reads a slice of a joint, as [reading.Store.Part] does.
 func (c *Client) Part(ctx context.Context, j reading.Joint) (*reading.Part, *reading.Outcome, error) {
 	if j.Table != nil { // its query chooses the services
-		j.Ask = reading.Ask{Services: []string{"*"}, Range: j.Ask.Range, Live: j.Ask.Live}
+		j.Ask = reading.Ask{Services: []string{"*"}, Range: j.Ask.Range, Live: j.Ask.Live, Here: j.Ask.Here}
 	}
 	text, err := json.Marshal(&j)
 	if err != nil {
