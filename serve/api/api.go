@@ -90,7 +90,7 @@ func (a *api) routes() []route {
 		{path: "count", params: with("part"), handle: (*call).count},
 		{path: "facets", params: with("fields", "top", "sample"), handle: (*call).facets},
 		{path: "patterns", params: with("top", "sample", "from2", "to2", "since2"), handle: (*call).patterns},
-		{path: form.Parts, params: with("joint"), handle: (*call).part},
+		{path: form.Parts, params: with("joint", "part"), handle: (*call).part},
 		{path: "parse", params: times("service", "q", "fold", "logql", "typed", "parse"), handle: (*call).parsed},
 		{path: "records/{service}/{id}", params: []string{"live"}, handle: (*call).found},
 		{path: "context", params: []string{"service", "id", "before", "after", "services", "live"}, handle: (*call).context},
