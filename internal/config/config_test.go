@@ -102,6 +102,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"live with a fragment", "live: 'http://h#s3cret'", `live: "http://h#...": want`},
 		{"waiters of an hour", "flush: {stored-every: 1h}", "flush.stored-every: 1h: want 1s to 1m"},
 		{"waiters of no time", "flush: {stored-every: 0s}", "flush.stored-every: 0s: want 1s to 1m"},
+		{"no patience for the next object", "ship: {every: 10s}", "ship.wait: 10s: want 1s to 5m, and at least twice ship.every"},
 		{"acks of no service", "ingest: {acks: {'Pay*': stored}}", `ingest.acks: "Pay*": want a name or a glob`},
 		{"dedupe", "ingest: {dedupe: maybe}", "ingest.dedupe"},
 		{"time-near", "time-near: maybe", `time-near: "maybe": want on or off`},
