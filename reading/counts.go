@@ -38,22 +38,12 @@ func (e *BucketsError) Error() string {
 }
 
 // Histogram implements [Source].
-func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (*Histogram, *Outcome, error) {
-	h, out, err := s.histogram(ctx, a, by)
-	if err == nil && len(by.Split) > 0 {
-		err = h.divide(ctx, &by)
-	}
-	h.warn(&by, out)
-	return &h.Histogram, out, err
-}
-
-// histogram is Histogram with a split that is not divided yet.
-func (s *Store) histogram(ctx context.Context, a Ask, by Slices) (h *splitting, out *Outcome, err error) {
+func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, out *Outcome, err error) {
 	if err := a.compile(budget.Of(ctx)); err != nil {
-		return &splitting{}, &Outcome{}, err
+		return &Histogram{}, &Outcome{}, err
 	}
-	h, a.elsewhere, a.byName = newSplitting(budget.Of(ctx), &by), &told{}, by.Apart != nil || slices.Contains(by.Split, "service")
-	a.Limit, a.First, a.Edges = 0, 0, blobs.Edges{}
+	h, a.elsewhere, a.byName = &Histogram{}, &told{}, by.Apart != nil || slices.Contains(by.Split, "service")
+	a.Limit, a.First, a.Reverse, a.Edges = 0, 0, false, blobs.Edges{}
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		services := named(&q)
 		divided := len(services) > 0 && by.Apart != nil && by.Apart(services)
@@ -73,7 +63,7 @@ func (s *Store) histogram(ctx context.Context, a Ask, by Slices) (h *splitting, 
 			return sum, err
 		}
 		if len(by.Split) > 0 {
-			return h.read(ctx, blobs, q, plan, &a, &by)
+			return h.split(ctx, s, blobs, q, plan, &a, &by)
 		}
 		if len(services) == 0 { // one has come since the services were listed
 			services = plan.Services()
@@ -87,9 +77,11 @@ func (s *Store) histogram(ctx context.Context, a Ask, by Slices) (h *splitting, 
 			sum.Join(&parts)
 			return sum, err
 		}
-		if d := s.divide(&a, plan); d != nil && by.Apart == nil && (a.ReadsLines() || h.By%time.Minute != 0) {
-			d.Counts, d.By = true, &Slices{By: h.By, Zone: by.Zone}
-			return d.counted(ctx, &h.Histogram)
+		if by.Apart == nil && (a.ReadsLines() || h.By%time.Minute != 0) { // without lines, others would list again
+			all := &Part{}
+			sum, err := s.joined(ctx, &a, plan, h.joint(&by), all)
+			h.Buckets = all.Slots
+			return sum, err
 		}
 		of := ""
 		if by.Apart != nil && len(services) > 0 {
@@ -97,6 +89,7 @@ func (s *Store) histogram(ctx context.Context, a Ask, by Slices) (h *splitting, 
 		}
 		return h.count(ctx, plan, of, cut)
 	})
+	h.warn(&by, out)
 	return h, out, err
 }
 

@@ -2,13 +2,13 @@ package reading
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"blobtail/internal/budget"
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed"
 	"blobtail/record"
@@ -28,23 +28,24 @@ type Sharing interface {
 // elsewhere have: what no record of one part has, those of another may have.
 type Answer struct {
 	blobs.Summary
-	Slots []Slot
 	Notes []string
+	Part  *Part // to a joint question
 }
 
 // Division is a question that is divided by time alone.
 type Division struct {
 	Parts []blobs.Part // in the order of the answer
-	// Counts says that records are counted, By that they are by time. Else lines are wanted.
+	// Counts says that records are counted, or joined. Else lines are wanted.
 	Counts bool
-	By     *Slices
+	Joint  *Joint
 	// Reverse says that the newest lines come first.
 	Reverse bool
 
 	store  *Store
 	ask    *Ask
 	plan   *blobs.Plan
-	others Ask // as others are asked
+	others Ask   // as others are asked
+	all    *Part // the joint answer
 }
 
 // mostAsked is how long the text of a question may be that others are asked.
@@ -53,22 +54,26 @@ const mostAsked = 32 << 10
 // divide divides a question that reads much; nil: this process answers it alone. So it does if the
 // plan is small, or of one hour of one service; if a limit, an edge or a filter without a text form
 // counts; and if the question is itself a part.
-func (s *Store) divide(a *Ask, plan *blobs.Plan) *Division {
-	with := s.r.o.Sharing
+func (s *Store) divide(a *Ask, plan *blobs.Plan, j *Joint) *Division {
+	with, numbers := s.r.o.Sharing, j != nil && j.Numbers != nil
 	switch {
 	case with == nil, a.Here.Part != nil, a.Limit > 0, a.First > 0, a.Edges != (blobs.Edges{}), a.Live == Only:
 		return nil
-	case a.pipe != nil && a.LogQL == "":
+	case numbers && j.Numbers.Text == "", !numbers && a.pipe != nil && a.LogQL == "":
 		return nil
 	case plan.Bytes() < 2*with.Size(), plan.Hours() < 2:
 		return nil
 	}
-	d := &Division{store: s, ask: a, plan: plan, others: *a, Parts: plan.Parts(with.Size()), Reverse: a.Reverse}
+	d := &Division{Counts: j != nil, Joint: j, store: s, ask: a, plan: plan, others: *a, Parts: plan.Parts(with.Size()), Reverse: a.Reverse}
 	d.others.Fields, d.others.Live, d.others.Here = nil, Auto, Here{}
 	if s.mayRead(a.Services) != "" { // the worker has another token
 		d.others.Services = plan.Services()
 	}
-	if a.LogQL != "" && s.mayRead(a.Services) != "" || len(d.others.Values().Encode()) > mostAsked ||
+	text, err := json.Marshal(j)
+	if numbers { // the query has the filter
+		d.others = Ask{Services: []string{"*"}}
+	}
+	if (a.LogQL != "" || numbers) && s.mayRead(a.Services) != "" || err != nil || len(d.others.Values().Encode())+3*len(text) > mostAsked ||
 		!slices.ContainsFunc(d.Parts, func(p blobs.Part) bool { return !p.Held }) {
 		return nil
 	}
@@ -97,17 +102,18 @@ func (d *Division) Here(ctx context.Context, rng Range, emit func(lines []byte) 
 	switch {
 	case emit != nil:
 		ans.Summary, err = part.Read(ctx, d.ask.Parsed(emit))
-	case d.By != nil:
-		var buckets []Bucket
-		buckets, ans.Summary, err = part.Histogram(ctx, Buckets{Length: d.By.By, Zone: d.By.Zone})
-		for _, b := range buckets {
-			ans.Slots = append(ans.Slots, Slot{Bucket: b})
+	case d.Joint != nil:
+		if ans.Part, err = d.Joint.part(nil); err == nil { // its bounds are its own
+			ans.Summary, err = d.Joint.read(ctx, d.ask, part, ans.Part)
 		}
 	default:
 		_, ans.Summary, err = part.Count(ctx)
 	}
 	return ans, err
 }
+
+// Join adds the next answer to a part of a joint question, in order of time.
+func (d *Division) Join(ctx context.Context, ans *Answer) error { return d.all.join(ctx, ans.Part) }
 
 // Elsewhere is the question for another process about a range.
 func (d *Division) Elsewhere(rng Range, store string) Ask {
@@ -189,15 +195,4 @@ func (t *told) common(notes []string) []string {
 		return notes
 	}
 	return slices.DeleteFunc(notes, func(note string) bool { return !slices.Contains(t.notes, note) })
-}
-
-// counted counts the records of a plan by time, with others if it reads much. Without texts the listing
-// and the indexes suffice, and others would read nothing.
-func (d *Division) counted(ctx context.Context, h *Histogram) (blobs.Summary, error) {
-	ans, err := d.answer(ctx, nil)
-	if err == nil {
-		err = budget.Of(ctx).Take(slotBytes * int64(len(ans.Slots)))
-	}
-	h.Buckets = ans.Slots
-	return ans.Summary, err
 }

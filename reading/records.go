@@ -39,7 +39,7 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 		if err != nil {
 			return blobs.Summary{}, err
 		}
-		if d := s.divide(&a, plan); d != nil {
+		if d := s.divide(&a, plan, nil); d != nil {
 			ans, err := d.answer(ctx, raw)
 			return ans.Summary, err
 		}
@@ -142,7 +142,7 @@ func (s *Store) Count(ctx context.Context, a Ask) (*Outcome, error) {
 		if err != nil {
 			return blobs.Summary{}, err
 		}
-		if d := s.divide(&a, plan); d != nil && a.ReadsLines() {
+		if d := s.divide(&a, plan, nil); d != nil && a.ReadsLines() {
 			d.Counts = true
 			ans, err := d.answer(ctx, nil)
 			return ans.Summary, err

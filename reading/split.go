@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/portable"
 	"blobtail/internal/units"
 	"blobtail/reading/blobs"
 	"blobtail/reading/survey"
@@ -65,56 +64,29 @@ func (s *Slices) byIndex(q *blobs.Query) bool {
 	return !q.Filter.ReadsLines() && !slices.ContainsFunc(s.Split, func(name string) bool { return name != "level" && name != "service" })
 }
 
-// splitting is the state of a histogram with a split: buckets of all records, and the counts of values.
-type splitting struct {
-	Histogram
-	spread *survey.Spread
+func newSpread(made *budget.Budget, by *Slices) *survey.Spread {
+	return survey.NewSpread(survey.SpreadOptions{Fields: by.Split, Values: splitValues, Bytes: splitBytes, Budget: made})
 }
 
-func newSplitting(made *budget.Budget, by *Slices) *splitting {
-	o := survey.SpreadOptions{Fields: by.Split, Values: splitValues, Bytes: splitBytes, Budget: made}
-	return &splitting{spread: survey.NewSpread(o)}
-}
-
-// read divides the records of a plan by the values of fields.
-func (h *splitting) read(ctx context.Context, reader *blobs.Reader, q blobs.Query, plan *blobs.Plan, a *Ask, by *Slices) (sum blobs.Summary, err error) {
-	cut := Buckets{Length: h.By, Zone: by.Zone}
+// split divides the records of a plan by the values of fields.
+func (h *Histogram) split(ctx context.Context, s *Store, reader *blobs.Reader, q blobs.Query, plan *blobs.Plan, a *Ask, by *Slices) (sum blobs.Summary, err error) {
+	all := &Part{Spread: newSpread(budget.Of(ctx), by)}
 	if by.byIndex(&q) {
-		h.Buckets, sum, err = countedParts(ctx, reader, q, plan, cut, by, h.spread)
+		all.Slots, sum, err = countedParts(ctx, reader, q, plan, Buckets{Length: h.By, Zone: by.Zone}, by, all.Spread)
 	} else {
-		h.Buckets, sum, err = readParts(ctx, plan, a, cut, h.spread)
+		sum, err = s.joined(ctx, a, plan, h.joint(by), all)
 	}
-	return sum, err
+	if err != nil {
+		return sum, err
+	}
+	return sum, h.divide(ctx, all.Slots, all.Spread.Top(cmp.Or(by.Top, survey.ChosenShares)))
 }
 
-// join implements [partial].
-func (h *splitting) join(ctx context.Context, next partial) error {
-	o := next.(*splitting)
-	switch {
-	case !h.Any:
-		h.First, h.Last, h.Any = o.First, o.Last, o.Any
-	case o.Any:
-		h.First, h.Last = min(h.First, o.First), max(h.Last, o.Last)
-	}
-	for i := range o.Buckets {
-		last := len(h.Buckets) - 1
-		if last >= 0 && h.Buckets[last].Start == o.Buckets[i].Start {
-			h.Buckets[last].Others += o.Buckets[i].Others
-			continue
-		}
-		if err := budget.Of(ctx).Take(slotBytes); err != nil {
-			return err
-		}
-		h.Buckets = append(h.Buckets, o.Buckets[i])
-	}
-	return h.spread.Join(o.spread)
-}
-
-// Code implements [portable.State].
-func (h *splitting) Code(c *portable.Coder) {
-	c.Fields(&h.First, &h.Last, &h.Any)
-	portable.List(c, &h.Buckets, func(s *Slot) { c.Fields(&s.Start, &s.Others) })
-	h.spread.Code(c)
+// joint is the question for buckets of the chosen length.
+func (h *Histogram) joint(by *Slices) Joint {
+	of := *by
+	of.By = h.By
+	return Joint{Slices: &of}
 }
 
 // countedParts counts by levels and services alone. The buckets that it returns are those of all
@@ -227,8 +199,7 @@ func (a *Ask) parts(ctx context.Context, of *blobs.Plan, cut Buckets, spread *su
 }
 
 // divide gives the buckets their parts: the numbers of the most frequent values.
-func (h *splitting) divide(ctx context.Context, by *Slices) error {
-	totals, top := h.Buckets, h.spread.Top(cmp.Or(by.Top, survey.ChosenShares))
+func (h *Histogram) divide(ctx context.Context, totals []Slot, top survey.Shares) error {
 	if err := budget.Of(ctx).Take(partBytes * int64(len(totals)) * int64(len(top.All))); err != nil {
 		return err
 	}
@@ -237,16 +208,12 @@ func (h *splitting) divide(ctx context.Context, by *Slices) error {
 		totals[i].Parts = make([]int64, len(top.All))
 		at[totals[i].Start] = i
 	}
-	h.Values, h.Capped, h.Short = []survey.Value{}, top.Capped, top.Short
+	h.Buckets, h.Values, h.Capped, h.Short = totals, []survey.Value{}, top.Capped, top.Short
 	for i, share := range top.All {
 		h.Values = append(h.Values, survey.Value{Text: share.Text, Count: share.Count})
 		for _, c := range share.Cells {
-			of, ok := at[c.Start]
-			if !ok {
-				return errors.New("a value is in no bucket")
-			}
-			totals[of].Parts[i] += c.Count
-			totals[of].Others -= c.Count
+			totals[at[c.Start]].Parts[i] += c.Count
+			totals[at[c.Start]].Others -= c.Count
 		}
 	}
 	return nil

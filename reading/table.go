@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"blobtail/internal/budget"
 	"blobtail/logql"
 	"blobtail/logql/metric"
 )
@@ -52,89 +51,25 @@ func IsTable(query string) (bool, error) {
 	return ok, nil
 }
 
-// numbers is the question of a table. An error is an [*AskError].
-func (t *Table) numbers() (Numbers, error) {
+// Table implements [Source].
+func (s *Store) Table(ctx context.Context, t Table) ([]Row, *Outcome, error) {
 	e, err := logql.Parse(t.LogQL)
 	if err != nil {
-		return Numbers{}, &AskError{"logql", err}
+		return nil, &Outcome{}, &AskError{"logql", err}
 	}
 	numbers, ok := e.(logql.Metric)
 	if !ok {
-		return Numbers{}, &AskError{"logql", errors.New("it selects lines, and has no numbers")}
+		return nil, &Outcome{}, &AskError{"logql", errors.New("it selects lines, and has no numbers")}
 	}
-	return Numbers{Expr: numbers, Grid: t.Grid()}, nil
-}
-
-// Reads is the range of the records that a table needs.
-func (t *Table) Reads() (Range, error) {
-	q, err := t.compile(nil)
-	if err != nil {
-		return Range{}, err
-	}
-	rng := Range{From: Newest, To: Oldest}
-	for _, r := range q.Requests() {
-		rng.From, rng.To = min(rng.From, r.From), max(rng.To, r.To)
-	}
-	return rng, nil
-}
-
-// compile is the query of a table, without samples.
-func (t *Table) compile(made *budget.Budget) (*metric.Query, error) {
-	n, err := t.numbers()
-	if err != nil {
-		return nil, err
-	}
-	q, err := metric.Compile(n.Expr, n.Grid, metric.Limits{Budget: made})
-	return q, t.mistake(err)
-}
-
-// mistake is an error about a table as a [Source] has it.
-func (t *Table) mistake(err error) error {
+	res, out, err := s.Numbers(ctx, Numbers{Expr: numbers, Text: t.LogQL, Grid: t.Grid()})
 	if mistake, ok := errors.AsType[*AskError](err); ok {
-		return &AskError{"logql", logql.Locate(t.LogQL, mistake.Err)}
+		err = &AskError{"logql", logql.Locate(t.LogQL, mistake.Err)}
 	}
 	if wrong, ok := errors.AsType[*metric.Error](err); ok {
-		return &AskError{"logql", wrong}
+		err = &AskError{"logql", wrong}
 	}
-	return err
-}
-
-// Table implements [Source].
-func (s *Store) Table(ctx context.Context, t Table) ([]Row, *Outcome, error) {
-	q, out, err := s.table(ctx, t, Ask{Range: Always()})
 	if err != nil {
 		return nil, out, err
-	}
-	rows, err := q.rows(ctx)
-	return rows, out, err
-}
-
-// table has the samples of the records of a question without services.
-func (s *Store) table(ctx context.Context, t Table, of Ask) (*tabling, *Outcome, error) {
-	n, err := t.numbers()
-	if err != nil {
-		return nil, &Outcome{}, err
-	}
-	q, out, err := s.query(ctx, n, of)
-	return &tabling{&t, q}, out, t.mistake(err)
-}
-
-// tabling is the state of a table.
-type tabling struct {
-	of *Table
-	*metric.Query
-}
-
-// join implements [partial].
-func (t *tabling) join(_ context.Context, next partial) error {
-	return t.of.mistake(t.Join(next.(*tabling).Query))
-}
-
-// rows are the rows of the table.
-func (t *tabling) rows(ctx context.Context) ([]Row, error) {
-	res, err := t.Result(ctx)
-	if err != nil {
-		return nil, t.of.mistake(err)
 	}
 	rows := make([]Row, 0, len(res.Series))
 	for i := range res.Series {
@@ -144,5 +79,5 @@ func (t *tabling) rows(ctx context.Context) ([]Row, error) {
 		}
 		rows = append(rows, row)
 	}
-	return rows, nil
+	return rows, out, nil
 }

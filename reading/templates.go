@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/portable"
 	"blobtail/internal/units"
 	"blobtail/reading/blobs"
 	"blobtail/reading/patterns"
@@ -91,58 +90,38 @@ type Change struct {
 	Expected      float64
 }
 
-// mining is the state of patterns: those of one window or of two.
-type mining struct {
-	miner *patterns.Miner
-	basis [2]PatternBasis // of each window
-}
-
-func newMining(made *budget.Budget, o *PatternOptions) *mining {
-	mined := patterns.Options{Budget: made, Windows: 1}
-	if o.Against != nil {
-		mined.Windows = 2
-	}
-	return &mining{patterns.New(mined), [2]PatternBasis{{Of: -1}, {Of: -1}}}
-}
-
 // Patterns implements [Source].
 func (s *Store) Patterns(ctx context.Context, a Ask, o PatternOptions) (*Patterns, *Outcome, error) {
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return nil, &Outcome{}, err
 	}
-	m := newMining(budget.Of(ctx), &o)
-	out, err := s.mine(ctx, a, o.Sample, m, 0)
+	mined := patterns.Options{Budget: budget.Of(ctx), Windows: 1}
+	if o.Against != nil {
+		mined.Windows = 2
+	}
+	m := patterns.New(mined)
+	p := &Patterns{}
+	out, err := s.mine(ctx, a, o.Sample, &p.Basis, m, 0)
 	if err != nil {
 		return nil, out, err
 	}
-	var second *Outcome
-	if o.Against != nil {
-		before := a
-		before.Range, before.Here.Sure = *o.Against, true
-		second, err = s.mine(ctx, before, o.Sample, m, 1)
-		if err != nil {
-			out.Add(second)
-			return nil, out, err
-		}
-	}
-	p, err := m.finish(a.Range, &o, out, second)
-	return p, out, err
-}
-
-// finish lists the patterns. The outcome of the first window becomes that of both.
-func (m *mining) finish(rng Range, o *PatternOptions, out, second *Outcome) (*Patterns, error) {
-	p := &Patterns{Basis: m.basis[0]}
 	if o.Against != nil {
 		if !out.Complete() {
 			out.Warnings = append(out.Warnings, errors.New("records of the first window are missing, so patterns of these may be missing among the new ones, and look gone or rarer"))
 		}
-		p.Against = &Compared{Range: *o.Against, Basis: m.basis[1]}
+		before := a
+		before.Range, before.Here.Sure = *o.Against, true
+		p.Against = &Compared{Range: *o.Against}
+		second, err := s.mine(ctx, before, o.Sample, &p.Against.Basis, m, 1)
 		if p.Against.Lacks = !second.Complete(); p.Against.Lacks {
 			second.Warnings = append(second.Warnings, errors.New("records of the second window are missing: a pattern that only these have looks new"))
 		}
 		records, unflushed, examined := out.Records, out.Unflushed, out.Examined
 		out.Add(second)
 		out.Records, out.Unflushed, out.Examined = records, unflushed, examined
+		if err != nil {
+			return nil, out, err
+		}
 		switch b := &p.Against.Basis; {
 		case b.Records == 0 && p.Basis.Records > 0 && !p.Against.Lacks:
 			out.Warnings = append(out.Warnings, errors.New("the second window has no records that match: each pattern looks new"))
@@ -150,49 +129,30 @@ func (m *mining) finish(rng Range, o *PatternOptions, out, second *Outcome) (*Pa
 			out.Warnings = append(out.Warnings, fmt.Errorf("of the second window only the newest %s were looked at: a pattern that older ones have looks new", units.Count(b.Records, "record")))
 		}
 	}
-	return p, p.fill(m.miner.Patterns(), cmp.Or(o.Top, chosenPatterns), rng, out)
-}
-
-// join implements [partial].
-func (m *mining) join(_ context.Context, next partial) error {
-	o := next.(*mining)
-	for w := range m.basis {
-		m.basis[w].Records += o.basis[w].Records
-		m.basis[w].Of = sumKnown(m.basis[w].Of, o.basis[w].Of)
+	if err := p.fill(m.Patterns(), cmp.Or(o.Top, chosenPatterns), a.Range, out); err != nil {
+		return nil, out, err
 	}
-	return m.miner.Join(o.miner)
-}
-
-// Code implements [portable.State].
-func (m *mining) Code(c *portable.Coder) {
-	for w := range m.basis {
-		c.Fields(&m.basis[w].Records, &m.basis[w].Of)
-	}
-	m.miner.Code(c)
+	return p, out, nil
 }
 
 // mine passes the records of a window to a miner.
-func (s *Store) mine(ctx context.Context, a Ask, sample int, m *mining, window int) (*Outcome, error) {
-	b := &m.basis[window]
-	a.Limit, a.First, a.Reverse, a.Edges = 0, 0, false, blobs.Edges{}
+func (s *Store) mine(ctx context.Context, a Ask, sample int, b *PatternBasis, m *patterns.Miner, window int) (*Outcome, error) {
+	a.Limit, a.First, a.Reverse, a.Edges, a.elsewhere = 0, 0, false, blobs.Edges{}, &told{}
+	b.Of = -1
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
-		visit := func(e *record.Entry) error {
-			b.Records++
-			return m.miner.Add(window, e)
-		}
 		if sample > 0 {
 			q.Limit, q.Reverse = sample, true // the newest first are not held in memory
-			sum, err = reader.NewestEntries(ctx, q, visit)
+			sum, err = reader.NewestEntries(ctx, q, func(e *record.Entry) error { return m.Add(window, e) })
 		} else {
 			plan, err := a.plan(ctx, reader, q)
 			if err != nil {
 				return sum, err
 			}
-			if sum, err = plan.Entries(ctx, visit); err != nil {
+			if sum, err = s.joined(ctx, &a, plan, Joint{Window: &window}, &Part{Miner: m}); err != nil {
 				return sum, err
 			}
 		}
-		if b.Newest = sum.More; err != nil || !sum.More || q.Filter.ReadsLines() {
+		if b.Records, b.Newest = sum.Records, sum.More; err != nil || !sum.More || q.Filter.ReadsLines() {
 			if !sum.More {
 				b.Of = b.Records
 			}

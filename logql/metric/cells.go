@@ -3,8 +3,6 @@ package metric
 import (
 	"math"
 	"slices"
-
-	"blobtail/internal/portable"
 )
 
 // block holds cells of one kind, with some room before the first one.
@@ -54,15 +52,16 @@ func slide[C any](x *geometry, cells []C, first int, join func(a, b C) C, set fu
 	}
 }
 
-// sum is a cell of one number, and the number of its samples.
-type sum struct{ n, v float64 }
+// sum is a cell of one number, and the number of its samples. The number is V and Rest together, a sum to
+// about 106 bits: so that it does not matter in which groups the samples were added.
+type sum struct{ N, V, Rest float64 }
 
 // sums are cells for sums, least and largest values, first and last ones.
 type sums struct {
 	block[sum]
 	x      *geometry
 	sample func(v float64) float64
-	join   func(a, b float64) float64
+	join   func(a, b float64) float64 // nil: they are added
 	result func(sum) float64
 }
 
@@ -72,23 +71,19 @@ func summing(sample func(float64) float64, join func(a, b float64) float64, resu
 
 func (s *sums) add(cell int, _ int64, v float64) error {
 	c := &s.all[s.room+cell]
-	if v = s.sample(v); c.n > 0 {
-		v = s.join(c.v, v)
-	}
-	c.n++
-	c.v = v
+	*c = s.joined(*c, sum{1, s.sample(v), 0})
 	return nil
 }
 
 func (s *sums) count(cell int, n int64) {
 	c := &s.all[s.room+cell]
-	c.n += float64(n)
-	c.v += float64(n)
+	c.N += float64(n)
+	c.V += float64(n)
 }
 
 func (s *sums) points(first int, set func(int, float64)) {
 	slide(s.x, s.cells(), first, s.joined, func(p int, c sum) {
-		if c.n > 0 {
+		if c.N > 0 {
 			set(p, s.result(c))
 		}
 	})
@@ -97,94 +92,21 @@ func (s *sums) points(first int, set func(int, float64)) {
 // joined joins a cell with one of later samples.
 func (s *sums) joined(a, b sum) sum {
 	switch {
-	case a.n == 0:
+	case a.N == 0:
 		return b
-	case b.n == 0:
+	case b.N == 0:
 		return a
+	case s.join != nil:
+		return sum{a.N + b.N, s.join(a.V, b.V), 0}
 	}
-	return sum{a.n + b.n, s.join(a.v, b.v)}
-}
-
-func (s *sums) follow(at int, later cells) {
-	for i, c := range later.(*sums).cells() {
-		s.all[s.room+at+i] = s.joined(s.all[s.room+at+i], c)
-	}
-}
-
-func (s *sums) code(c *portable.Coder) {
-	for i := range s.cells() {
-		x := &s.all[s.room+i]
-		c.Fields(&x.n, &x.v)
-	}
-}
-
-// folds are cells into which samples are joined in order.
-type folds[C joint[C]] struct {
-	block[C]
-	one    func(ns int64, v float64) C
-	x      *geometry
-	result func(point int, c C) float64
-}
-
-// joint is a cell of folds.
-type joint[C any] interface {
-	join(later C) C
-	some() bool
-	fields(of *C) []any
-}
-
-func (s *folds[C]) add(cell int, ns int64, v float64) error {
-	c := &s.all[s.room+cell]
-	*c = (*c).join(s.one(ns, v))
-	return nil
-}
-
-func (s *folds[C]) count(int, int64) {}
-
-func (s *folds[C]) points(first int, set func(int, float64)) {
-	slide(s.x, s.cells(), first, C.join, func(p int, c C) {
-		if c.some() {
-			set(p, s.result(p, c))
-		}
-	})
-}
-
-func (s *folds[C]) follow(at int, later cells) {
-	for i, c := range later.(*folds[C]).cells() {
-		s.all[s.room+at+i] = s.all[s.room+at+i].join(c)
-	}
-}
-
-func (s *folds[C]) code(c *portable.Coder) {
-	for i := range s.cells() {
-		x := &s.all[s.room+i]
-		c.Fields((*x).fields(x)...)
-	}
-}
-
-// exact is a cell whose sum is v and rest together, to about 106 bits. So it does not matter in practice in
-// which groups the samples are added: slices of time have the same sum as the whole.
-type exact struct{ n, v, rest float64 }
-
-func (a exact) join(b exact) exact {
-	v := a.v + b.v
+	v := a.V + b.V
 	if v-v != 0 { // not finite
-		return exact{a.n + b.n, v, 0}
+		return sum{a.N + b.N, v, 0}
 	}
-	t := v - a.v
-	rest := (a.v - (v - t)) + (b.v - t) + a.rest + b.rest
-	sum := v + rest
-	return exact{a.n + b.n, sum, rest - (sum - v)}
-}
-
-func (a exact) some() bool           { return a.n > 0 }
-func (exact) fields(of *exact) []any { return []any{&of.n, &of.v, &of.rest} }
-
-func adding(result func(exact) float64) func(*Request) cells {
-	one := func(_ int64, v float64) exact { return exact{1, v, 0} }
-	return func(r *Request) cells {
-		return &folds[exact]{x: r.geo, one: one, result: func(_ int, c exact) float64 { return result(c) }}
-	}
+	t := v - a.V
+	rest := (a.V - (v - t)) + (b.V - t) + a.Rest + b.Rest
+	whole := v + rest
+	return sum{a.N + b.N, whole, rest - (whole - v)}
 }
 
 // moments is a cell with the number of samples, their mean, and the sum of the squares of their
@@ -202,17 +124,34 @@ func (a moments) join(b moments) moments {
 	return moments{n, a.mean + d*b.n/n, a.m2 + b.m2 + d*d*a.n*b.n/n}
 }
 
-func (a moments) some() bool          { return a.n > 0 }
-func (moments) fields(*moments) []any { return nil }
-
 // single has one sample. A value that is not finite makes all deviations NaN.
 func single(v float64) moments { return moments{1, v, v - v} }
 
+// spreads are cells for deviations.
+type spreads struct {
+	block[moments]
+	x      *geometry
+	result func(moments) float64
+}
+
 func spreading(result func(moments) float64) func(*Request) cells {
-	one := func(_ int64, v float64) moments { return single(v) }
-	return func(r *Request) cells {
-		return &folds[moments]{x: r.geo, one: one, result: func(_ int, c moments) float64 { return result(c) }}
-	}
+	return func(r *Request) cells { return &spreads{x: r.geo, result: result} }
+}
+
+func (s *spreads) add(cell int, _ int64, v float64) error {
+	c := &s.all[s.room+cell]
+	*c = c.join(single(v))
+	return nil
+}
+
+func (s *spreads) count(int, int64) {}
+
+func (s *spreads) points(first int, set func(int, float64)) {
+	slide(s.x, s.cells(), first, moments.join, func(p int, c moments) {
+		if c.n > 0 {
+			set(p, s.result(c))
+		}
+	})
 }
 
 // missing is the value of a point that a series does not have: a NaN that no operation makes.

@@ -22,18 +22,32 @@ func (a counter) join(b counter) counter {
 	return counter{a.n + b.n, a.firstAt, b.lastAt, a.first, b.last, lost}
 }
 
-func (a counter) some() bool          { return a.n > 0 }
-func (counter) fields(*counter) []any { return nil }
+// counters are the cells for rate_counter.
+type counters struct {
+	block[counter]
+	x       *geometry
+	seconds float64
+}
 
-// counting makes cells for rate_counter.
 func counting(seconds float64) func(*Request) cells {
-	one := func(ns int64, v float64) counter { return counter{1, ns, ns, v, v, 0} }
-	return func(r *Request) cells {
-		return &folds[counter]{x: r.geo, one: one, result: func(p int, c counter) float64 {
-			begin := r.geo.from + int64(p)*r.geo.step
-			return c.rate(begin, begin+r.geo.window, seconds)
-		}}
-	}
+	return func(r *Request) cells { return &counters{x: r.geo, seconds: seconds} }
+}
+
+func (s *counters) add(cell int, ns int64, v float64) error {
+	c := &s.all[s.room+cell]
+	*c = c.join(counter{1, ns, ns, v, v, 0})
+	return nil
+}
+
+func (s *counters) count(int, int64) {}
+
+func (s *counters) points(first int, set func(int, float64)) {
+	slide(s.x, s.cells(), first, counter.join, func(p int, c counter) {
+		if c.n > 0 {
+			begin := s.x.from + int64(p)*s.x.step
+			set(p, c.rate(begin, begin+s.x.window, s.seconds))
+		}
+	})
 }
 
 // rate is the increase a second. As in Prometheus, the counter is taken to have gone on at the

@@ -34,10 +34,8 @@ package metric
 import (
 	"fmt"
 	"iter"
-	"slices"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/portable"
 	"blobtail/logql"
 )
 
@@ -47,7 +45,7 @@ type Limits struct {
 	Series int
 	// Points is how many steps a grid may have; 0: 11,000.
 	Points int
-	// Cells is how many cells all series of a query may have, of about 16 bytes each; 0:
+	// Cells is how many cells all series of a query may have, of about 24 bytes each; 0:
 	// 2,000,000. A series counts for its labels too, as for the cells that would need their
 	// memory.
 	Cells int
@@ -55,7 +53,7 @@ type Limits struct {
 	Samples int
 	// Budget is that of the query, from which the memory of cells and values is taken; nil: it
 	// has no bounds.
-	Budget *budget.Budget
+	Budget *budget.Budget `json:"-"`
 }
 
 func (l Limits) filled() Limits {
@@ -137,27 +135,3 @@ func Compile(expr logql.Metric, grid Grid, limits Limits) (*Query, error) {
 // Requests are those of the range aggregations, in the order of the text. A query of numbers
 // alone has none.
 func (q *Query) Requests() []*Request { return q.requests }
-
-// Joins reports whether slices of time can answer the query apart, for [Query.Join]. It needs no request,
-// or those of sums, counts, least and largest values, first and last ones.
-func (q *Query) Joins() bool {
-	return !slices.ContainsFunc(q.requests, func(r *Request) bool { return r.op.whole })
-}
-
-// Join adds the samples of the same query over the same grid, filled with those of a later slice of time.
-// An error is of the type [*Error], or that of the budget.
-func (q *Query) Join(later *Query) error {
-	for i, r := range q.requests {
-		if err := r.join(later.requests[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Code implements [portable.State], for a query that [Query.Joins].
-func (q *Query) Code(c *portable.Coder) {
-	for _, r := range q.requests {
-		r.code(c)
-	}
-}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"blobtail/internal/portable"
 )
 
 // samples are all the samples of a series, for quantile_over_time.
@@ -23,10 +21,6 @@ func keeping(quantile float64) func(*Request) cells {
 func (s *samples) grow(int, int) {}
 
 func (s *samples) count(int, int64) {}
-
-func (s *samples) follow(int, cells) {}
-
-func (s *samples) code(*portable.Coder) {}
 
 func (s *samples) add(_ int, ns int64, v float64) error {
 	if err := s.r.allows.keep(); err != nil {

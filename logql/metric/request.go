@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/internal/portable"
 	"blobtail/logql"
 	"blobtail/logql/stage"
 )
@@ -130,44 +129,49 @@ func (r *Request) column(key string, labels []Label, cell int) (*column, error) 
 	return c, nil
 }
 
-// join adds the cells of a request for the same, filled with later samples.
-func (r *Request) join(o *Request) error {
-	for _, of := range o.all {
-		c, err := r.series(of.labels, of.first, of.last)
+// A State has the cells of a series, from one on.
+type State struct {
+	Labels []Label
+	First  int
+	Cells  []sum
+}
+
+// Joins reports whether requests for parts of the time can be joined: those of sums, counts, least and
+// largest values, first and last ones.
+func (r *Request) Joins() bool {
+	_, ok := r.op.make(r).(*sums)
+	return ok
+}
+
+// States are those of all series, of a request that [Request.Joins].
+func (r *Request) States() (all []State) {
+	for _, c := range r.all {
+		all = append(all, State{c.labels, c.first, c.cells.(*sums).cells()})
+	}
+	return all
+}
+
+// Join adds the states of the same request for a later part. An error is an [*Error], or that of the budget.
+func (r *Request) Join(later []State) error {
+	for _, of := range later {
+		id, last := key(of.Labels), of.First+len(of.Cells)-1
+		if of.First < 0 || last < of.First || last >= r.geo.cells {
+			return errorf("a part has cells that the query has not")
+		}
+		if _, err := r.column(id, of.Labels, of.First); err != nil {
+			return err
+		}
+		c, err := r.column(id, of.Labels, last)
 		if err != nil {
 			return err
 		}
-		c.cells.follow(of.first-c.first, of.cells)
+		s := c.cells.(*sums)
+		for i, cell := range of.Cells {
+			at := s.room + of.First - c.first + i
+			s.all[at] = s.joined(s.all[at], cell)
+		}
 	}
 	return nil
-}
-
-// series returns the series of some labels, with room for cells.
-func (r *Request) series(labels []Label, first, last int) (*column, error) {
-	id := key(labels)
-	if _, err := r.column(id, labels, first); err != nil {
-		return nil, err
-	}
-	return r.column(id, labels, last)
-}
-
-// code codes the cells of all series.
-func (r *Request) code(c *portable.Coder) {
-	all := slices.Clone(r.all)
-	portable.Pointers(c, &all, func(x *column) {
-		portable.List(c, &x.labels, func(l *Label) { c.Fields(&l.Name, &l.Value) })
-		c.Fields(&x.first, &x.last)
-		if c.Reads() && c.Check(0 <= x.first && x.first <= x.last && x.last < r.geo.cells) {
-			n := len(r.all)
-			made, err := r.series(x.labels, x.first, x.last)
-			if c.Fail(err); err == nil && c.Check(len(r.all) > n) {
-				x.cells = made.cells
-			}
-		}
-		if x.cells != nil {
-			x.cells.code(c)
-		}
-	})
 }
 
 // create finds the series of labels, or makes it, and remembers it under a key.
@@ -198,7 +202,7 @@ func (r *Request) create(id string, labels []Label, cell int) (*column, error) {
 // extend gives a series the cells from first to last.
 func (r *Request) extend(c *column, first, last int) error {
 	from, to := r.geo.covering(first, last)
-	cost := max(((last-first+1)*r.op.weight+1)/2, to-from+1)
+	cost := max((last-first+1)*r.op.weight, to-from+1)
 	if err := r.allows.take(cost - c.charged); err != nil {
 		return err
 	}
@@ -215,5 +219,5 @@ func labelCost(labels []Label) int {
 	for _, l := range labels {
 		n += 32 + 2*(len(l.Name)+len(l.Value))
 	}
-	return n / 16
+	return n / cellBytes
 }

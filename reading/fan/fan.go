@@ -191,11 +191,8 @@ func (w *worker) note(err error, rest time.Duration) (fresh bool) {
 func (w *worker) answer(ctx context.Context, d *reading.Division, a reading.Ask, emit func([]byte) error) (ans reading.Answer, err error) {
 	var out *reading.Outcome
 	switch {
-	case d.By != nil:
-		var h *reading.Histogram
-		if h, out, err = w.client.Histogram(ctx, a, *d.By); err == nil {
-			ans.Slots = h.Buckets
-		}
+	case d.Joint != nil:
+		ans.Part, out, err = w.client.Part(ctx, a, d.Joint)
 	case d.Counts:
 		out, err = w.client.Count(ctx, a)
 	default:

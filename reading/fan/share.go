@@ -42,7 +42,7 @@ func (c *Crew) Share(ctx context.Context, d *reading.Division, emit func(lines [
 	for i := range s.parts {
 		s.parts[i].Part, s.parts[i].number, s.parts[i].back = d.Parts[i], i, d.Reverse
 	}
-	if !d.Counts {
+	if !d.Counts || d.Joint != nil {
 		s.window = 4
 	}
 	defer context.AfterFunc(ctx, func() {
@@ -261,6 +261,10 @@ func (s *share) give(emit func(lines []byte) error) error {
 			}
 			spare = lines
 		}
+		if p.err == nil && s.d.Joint != nil {
+			p.err = s.d.Join(s.ctx, &p.answer)
+			p.answer.Part = nil
+		}
 		if p.err != nil {
 			return p.err
 		}
@@ -291,7 +295,7 @@ func (s *share) next(p *part, spare []byte) ([]byte, error) {
 
 // joined joins the answers of the parts.
 func (s *share) joined() (all reading.Answer) {
-	slots, any := map[int64]*reading.Slot{}, false
+	any := false
 	for i := range s.parts {
 		p := &s.parts[i]
 		all.Join(&p.answer.Summary)
@@ -300,18 +304,6 @@ func (s *share) joined() (all reading.Answer) {
 		} else if p.elsewhere {
 			all.Notes = slices.DeleteFunc(all.Notes, func(note string) bool { return !slices.Contains(p.answer.Notes, note) })
 		}
-		for _, of := range p.answer.Slots {
-			if slots[of.Start] == nil {
-				slots[of.Start] = &reading.Slot{Bucket: reading.Bucket{Start: of.Start}}
-			}
-			for level, n := range of.Levels {
-				slots[of.Start].Levels[level] += n
-			}
-		}
 	}
-	for _, of := range slots {
-		all.Slots = append(all.Slots, *of)
-	}
-	slices.SortFunc(all.Slots, func(a, b reading.Slot) int { return cmp.Compare(a.Start, b.Start) })
 	return all
 }

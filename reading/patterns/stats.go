@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"blobtail/internal/portable"
 	"blobtail/record"
 )
 
@@ -28,8 +27,7 @@ type Stats struct {
 	Entry   record.Entry
 	// From is the service of the example.
 	From string
-
-	text []byte // of the example
+	Text []byte // of the example
 }
 
 // Service counts the records of a service.
@@ -60,16 +58,16 @@ func (s *Stats) add(e *record.Entry, msg []byte, by time.Duration, room func(int
 		return
 	}
 	text := record.CutText(msg, exampleBytes)
-	if more := len(text) - cap(s.text); more > 0 {
+	if more := len(text) - cap(s.Text); more > 0 {
 		if !room(int64(more)) {
 			if s.Count > 1 {
 				return
 			}
 			text = record.CutText(text, shortBytes)
 		}
-		s.text = make([]byte, 0, len(text))
+		s.Text = make([]byte, 0, len(text))
 	}
-	s.text = append(s.text[:0], text...)
+	s.Text = append(s.Text[:0], text...)
 	s.Entry = record.Entry{Time: e.Time, ID: e.ID}
 	if s.From != string(service) {
 		s.From = string(service)
@@ -78,7 +76,7 @@ func (s *Stats) add(e *record.Entry, msg []byte, by time.Duration, room func(int
 
 // size is the memory of the example and the services.
 func (s *Stats) size() int64 {
-	n := int64(cap(s.text))
+	n := int64(cap(s.Text))
 	for i := range s.Services {
 		n += serviceBytes + int64(len(s.Services[i].Name))
 	}
@@ -136,11 +134,11 @@ func (s *Stats) join(of *Stats, room func(int64) bool) {
 		s.First, s.Last = of.First, of.Last
 	}
 	if s.Count == 0 || s.Entry.Compare(&of.Entry) < 0 {
-		text := of.text
-		if more := len(text) - cap(s.text); more > 0 && !room(int64(more)) {
+		text := of.Text
+		if more := len(text) - cap(s.Text); more > 0 && !room(int64(more)) {
 			text = record.CutText(text, shortBytes)
 		}
-		s.Entry, s.text, s.From = of.Entry, text, of.From
+		s.Entry, s.Text, s.From = of.Entry, text, of.From
 	}
 	s.First, s.Last = min(s.First, of.First), max(s.Last, of.Last)
 	whole, all := s.hasAll(), room
@@ -173,22 +171,6 @@ func (s *Stats) hasAll() bool {
 	return n == 0
 }
 
-// code codes the numbers of a window. Only one with records has any.
-func (s *Stats) code(c *portable.Coder) {
-	if c.Fields(&s.Count); s.Count == 0 {
-		return
-	}
-	for l := range s.Levels {
-		c.Fields(&s.Levels[l])
-	}
-	portable.List(c, &s.Services, func(of *Service) { c.Fields(&of.Name, &of.Count) })
-	portable.List(c, &s.Buckets, func(of *Bucket) { c.Fields(&of.Start, &of.Count) })
-	id := s.Entry.ID.Origin[:]
-	c.Fields(&s.First, &s.Last, &s.Entry.Time, &id, &s.Entry.ID.Index, &s.text, &s.From)
-	copy(s.Entry.ID.Origin[:], id)
-	c.Check(s.Count > 0)
-}
-
 // Sort puts services in order: those with the most records first.
 func Sort(all []Service) {
 	slices.SortFunc(all, func(a, b Service) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) })
@@ -197,27 +179,27 @@ func Sort(all []Service) {
 // A step is the length of the buckets of a window: the shortest one that divides its records into
 // as many as there may be.
 type step struct {
-	length      time.Duration
-	any         bool
-	first, last int64
+	Length      time.Duration
+	Any         bool
+	First, Last int64
 }
 
 // see notes the time of a record. coarser is called if the length has become greater.
 func (b *step) see(ns int64, coarser func()) {
-	if !b.any {
-		*b = step{length: time.Second, any: true, first: ns, last: ns}
+	if !b.Any {
+		*b = step{Length: time.Second, Any: true, First: ns, Last: ns}
 	}
-	if ns > b.first && ns <= b.last {
+	if ns > b.First && ns <= b.Last {
 		return
 	}
-	b.first, b.last = min(b.first, ns), max(b.last, ns)
+	b.First, b.Last = min(b.First, ns), max(b.Last, ns)
 	grown := false
 	for _, next := range lengths() {
-		if floor(b.last, b.length)/int64(b.length)-floor(b.first, b.length)/int64(b.length) < mostBuckets {
+		if floor(b.Last, b.Length)/int64(b.Length)-floor(b.First, b.Length)/int64(b.Length) < mostBuckets {
 			break
 		}
-		if next > b.length {
-			b.length, grown = next, true
+		if next > b.Length {
+			b.Length, grown = next, true
 		}
 	}
 	if grown {

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/portable"
 	"blobtail/reading/survey"
 )
 
@@ -121,11 +120,7 @@ func TestSpreadBounded(t *testing.T) {
 			pieces = 0
 		}
 		next := func() { // joins the piece to the whole
-			again := survey.NewSpread(o)
-			if err := portable.Decode(portable.Encode(s), again); err != nil {
-				t.Fatal(err)
-			}
-			if err := whole.Join(again); err != nil {
+			if err := whole.Join(sent(t, s)); err != nil {
 				t.Fatal(err)
 			}
 		}

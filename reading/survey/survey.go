@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/portable"
 	"blobtail/record"
 )
 
@@ -52,13 +51,14 @@ type Survey struct {
 	Records int64
 	// More says that further fields were left out.
 	More bool
+	// All are the fields in the order of their first sight, for [Survey.Join] of one that was written by gob.
+	All []*Field
 
 	o      Options
 	only   []string // the wanted fields, each once
 	wanted []*Field // by only; nil: not seen yet
 	joint  *Field   // nil: combinations are not counted
 	at     map[string]*Field
-	all    []*Field // in the order of their first sight
 	bytes  int
 	buf    []byte
 }
@@ -73,7 +73,7 @@ func New(o Options) *Survey {
 	}
 	s.wanted = make([]*Field, len(s.only))
 	if o.Together {
-		s.joint = &Field{at: map[string]int{}}
+		s.joint = &Field{At: map[string]int{}}
 	}
 	return s
 }
@@ -90,9 +90,10 @@ type Field struct {
 	Distinct int
 	Capped   bool
 
-	at     map[string]int // of a value in counts
-	counts []int64
-	types  []Types
+	// At, Counts and Kinds are the values: At has the places of their numbers and their types.
+	At     map[string]int
+	Counts []int64
+	Kinds  []Types
 }
 
 // Value is a value of a field, with the number of records that have it, and its types: without
@@ -212,13 +213,13 @@ func Plain(value []byte) string {
 
 // add adds a field; nil: it is left out.
 func (s *Survey) add(name string) *Field {
-	if s.More || s.o.Fields > 0 && len(s.all) == s.o.Fields || !s.fits(len(name)) {
+	if s.More || s.o.Fields > 0 && len(s.All) == s.o.Fields || !s.fits(len(name)) {
 		s.More = true
 		return nil
 	}
-	f := &Field{Name: name, at: map[string]int{}}
+	f := &Field{Name: name, At: map[string]int{}}
 	s.at[name] = f
-	s.all = append(s.all, f)
+	s.All = append(s.All, f)
 	return f
 }
 
@@ -247,14 +248,14 @@ func (s *Survey) take(f *Field, value []byte) {
 
 // count counts a value.
 func (s *Survey) count(f *Field, value []byte, types Types) {
-	if at, ok := f.at[string(value)]; ok {
-		f.counts[at]++
-		f.types[at] |= types
+	if at, ok := f.At[string(value)]; ok {
+		f.Counts[at]++
+		f.Kinds[at] |= types
 		return
 	}
 	if at, ok := s.place(f, string(value)); ok {
-		f.counts[at]++
-		f.types[at] |= types
+		f.Counts[at]++
+		f.Kinds[at] |= types
 	}
 }
 
@@ -266,8 +267,8 @@ func (s *Survey) place(f *Field, value string) (at int, ok bool) {
 		return 0, false
 	}
 	at = f.Distinct
-	f.at[value] = at
-	f.counts, f.types = append(f.counts, 0), append(f.types, 0)
+	f.At[value] = at
+	f.Counts, f.Kinds = append(f.Counts, 0), append(f.Kinds, 0)
 	f.Distinct++
 	return at, true
 }
@@ -282,19 +283,19 @@ func (s *Survey) fits(n int) bool {
 }
 
 // Fields are the fields, in the order of their first sight.
-func (s *Survey) Fields() []*Field { return s.all }
+func (s *Survey) Fields() []*Field { return s.All }
 
 // Top are the most frequent values of a field, at most so many; 0: all.
 func (f *Field) Top(most int) []Value {
 	top := Top(func(yield func(string, int64) bool) {
-		for text, at := range f.at {
-			if !yield(text, f.counts[at]) {
+		for text, at := range f.At {
+			if !yield(text, f.Counts[at]) {
 				return
 			}
 		}
 	}, most)
 	for i := range top {
-		top[i].Types = f.types[f.at[top[i].Text]]
+		top[i].Types = f.Kinds[f.At[top[i].Text]]
 	}
 	return top
 }
@@ -326,7 +327,7 @@ func (s *Survey) Join(o *Survey) error {
 		return err
 	}
 	s.Records += o.Records
-	for _, of := range o.all {
+	for _, of := range o.All {
 		f := s.at[of.Name]
 		if f == nil {
 			if f = s.add(of.Name); f == nil {
@@ -339,62 +340,46 @@ func (s *Survey) Join(o *Survey) error {
 		f.Present += of.Present
 		f.Types |= of.Types
 		for _, v := range of.values() { // not all may fit
-			at, ok := f.at[v.Text]
+			at, ok := f.At[v.Text]
 			if !ok {
 				at, ok = s.place(f, v.Text)
 			}
 			if ok {
-				f.counts[at] += v.Count
-				f.types[at] |= v.Types
+				f.Counts[at] += v.Count
+				f.Kinds[at] |= v.Types
 			}
 		}
 		if of.Capped {
 			f.Capped = true
-			maps.DeleteFunc(f.at, func(text string, _ int) bool { _, ok := of.at[text]; return !ok })
+			maps.DeleteFunc(f.At, func(text string, _ int) bool { _, ok := of.At[text]; return !ok })
 		}
 	}
 	if o.More {
 		s.More = true
-		maps.DeleteFunc(s.at, func(name string, _ *Field) bool { return o.at[name] == nil })
-		s.all = slices.DeleteFunc(s.all, func(f *Field) bool { return o.at[f.Name] == nil })
+		s.All = slices.DeleteFunc(s.All, func(f *Field) bool {
+			lost := !slices.ContainsFunc(o.All, func(of *Field) bool { return of.Name == f.Name })
+			if lost {
+				delete(s.at, f.Name)
+			}
+			return lost
+		})
 	}
 	return nil
 }
 
 // values are those of a field, in the order of their first sight.
 func (f *Field) values() []Value {
-	all := make([]Value, len(f.counts))
-	for text, at := range f.at {
-		all[at] = Value{text, f.counts[at], f.types[at]}
+	all := make([]Value, len(f.Counts))
+	for text, at := range f.At {
+		all[at] = Value{text, f.Counts[at], f.Kinds[at]}
 	}
 	return slices.DeleteFunc(all, func(v Value) bool { return v.Count == 0 })
 }
 
-// Code implements [portable.State], for a survey without examples and combinations.
-func (s *Survey) Code(c *portable.Coder) {
-	c.Fields(&s.Records, &s.More)
-	portable.Pointers(c, &s.all, func(f *Field) {
-		c.Fields(&f.Name, &f.Present, &f.Types, &f.Distinct, &f.Capped)
-		all := f.values()
-		if c.Reads() {
-			f.at = map[string]int{}
-		}
-		portable.List(c, &all, func(v *Value) {
-			c.Fields(&v.Text, &v.Count, &v.Types)
-			if c.Reads() {
-				f.at[v.Text], f.counts, f.types = len(f.counts), append(f.counts, v.Count), append(f.types, v.Types)
-			}
-		})
-		if c.Reads() && c.Check(len(f.at) == len(all) && (f.Capped || f.Distinct == len(all)) && s.at[f.Name] == nil) {
-			s.at[f.Name] = f
-		}
-	})
-}
-
 // Memory is about how many bytes of memory the names and values take.
 func (s *Survey) Memory() (n int64) {
-	for _, f := range s.all {
-		n += overhead + int64(len(f.at))*overhead
+	for _, f := range s.All {
+		n += overhead + int64(len(f.At))*overhead
 	}
 	return n + int64(s.bytes)
 }

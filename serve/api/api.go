@@ -86,7 +86,7 @@ func (a *api) routes() []route {
 	return []route{
 		{path: "services", params: times("live"), handle: (*call).services},
 		{path: "records", params: with("limit", "first", "order", "before", "after", "fields", "form", "partial", "download", "part"), handle: (*call).records},
-		{path: "histogram", params: with("by", "buckets", "split", "top", "part"), handle: (*call).histogram},
+		{path: "histogram", params: with("by", "buckets", "split", "top"), handle: (*call).histogram},
 		{path: "count", params: with("part"), handle: (*call).count},
 		{path: "facets", params: with("fields", "top", "sample"), handle: (*call).facets},
 		{path: "patterns", params: with("top", "sample", "from2", "to2", "since2"), handle: (*call).patterns},
