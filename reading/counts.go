@@ -62,8 +62,11 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 		if err != nil {
 			return sum, err
 		}
-		if len(by.Split) > 0 {
-			return h.split(ctx, s, blobs, q, plan, &a, &by)
+		switch {
+		case len(by.Split) > 0 && by.byIndex(&q):
+			return h.split(ctx, blobs, q, plan, &by)
+		case len(by.Split) > 0, by.Apart == nil && (a.ReadsLines() || h.By%time.Minute != 0):
+			return h.lines(ctx, s, &a, plan, &by)
 		}
 		if len(services) == 0 { // one has come since the services were listed
 			services = plan.Services()
@@ -75,12 +78,6 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 			slots, parts, err := apart(ctx, blobs, q, services, cut)
 			h.Buckets = slots
 			sum.Join(&parts)
-			return sum, err
-		}
-		if by.Apart == nil && (a.ReadsLines() || h.By%time.Minute != 0) { // without lines, others would list again
-			all := &Part{}
-			sum, err := s.joined(ctx, &a, plan, h.joint(&by), all)
-			h.Buckets = all.Slots
 			return sum, err
 		}
 		of := ""

@@ -156,11 +156,8 @@ func (s *Store) Part(ctx context.Context, a Ask, j Joint) (*Part, *Outcome, erro
 		}
 		return j.read(ctx, &a, plan, p)
 	})
-	if wrong, ok := errors.AsType[*metric.Error](err); ok {
-		err = &AskError{"logql", wrong}
-	}
 	if p.request != nil {
 		p.States = p.request.States()
 	}
-	return p, out, err
+	return p, out, mistaken(err)
 }

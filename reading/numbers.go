@@ -80,12 +80,14 @@ func (n Numbers) request(number int, made *budget.Budget) (*metric.Request, *sta
 		return nil, nil, &AskError{"logql", err}
 	}
 	n.View.Budget, n.Most.Budget = made, made
-	n.Expr, _ = e.(logql.Metric)
-	q, err := metric.Compile(n.Expr, n.Grid, n.Most)
-	if err != nil {
-		return nil, nil, err
+	var all []*metric.Request
+	if of, ok := e.(logql.Metric); ok {
+		q, err := metric.Compile(of, n.Grid, n.Most)
+		if err != nil {
+			return nil, nil, mistaken(err)
+		}
+		all = q.Requests()
 	}
-	all := q.Requests()
 	if number < 0 || number >= len(all) || !all[number].Joins() {
 		return nil, nil, &AskError{"joint", errors.New("the query has no such aggregation")}
 	}

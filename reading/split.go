@@ -68,25 +68,30 @@ func newSpread(made *budget.Budget, by *Slices) *survey.Spread {
 	return survey.NewSpread(survey.SpreadOptions{Fields: by.Split, Values: splitValues, Bytes: splitBytes, Budget: made})
 }
 
-// split divides the records of a plan by the values of fields.
-func (h *Histogram) split(ctx context.Context, s *Store, reader *blobs.Reader, q blobs.Query, plan *blobs.Plan, a *Ask, by *Slices) (sum blobs.Summary, err error) {
-	all := &Part{Spread: newSpread(budget.Of(ctx), by)}
-	if by.byIndex(&q) {
-		all.Slots, sum, err = countedParts(ctx, reader, q, plan, Buckets{Length: h.By, Zone: by.Zone}, by, all.Spread)
-	} else {
-		sum, err = s.joined(ctx, a, plan, h.joint(by), all)
+// split divides the records of a plan by levels and services.
+func (h *Histogram) split(ctx context.Context, reader *blobs.Reader, q blobs.Query, plan *blobs.Plan, by *Slices) (blobs.Summary, error) {
+	spread := newSpread(budget.Of(ctx), by)
+	totals, sum, err := countedParts(ctx, reader, q, plan, Buckets{Length: h.By, Zone: by.Zone}, by, spread)
+	if err == nil {
+		err = h.divide(ctx, totals, spread.Top(cmp.Or(by.Top, survey.ChosenShares)))
 	}
-	if err != nil {
-		return sum, err
-	}
-	return sum, h.divide(ctx, all.Slots, all.Spread.Top(cmp.Or(by.Top, survey.ChosenShares)))
+	return sum, err
 }
 
-// joint is the question for buckets of the chosen length.
-func (h *Histogram) joint(by *Slices) Joint {
+// lines counts the records of a plan by their lines, and divides them by the values of fields.
+func (h *Histogram) lines(ctx context.Context, s *Store, a *Ask, plan *blobs.Plan, by *Slices) (blobs.Summary, error) {
 	of := *by
 	of.By = h.By
-	return Joint{Slices: &of}
+	j := Joint{Slices: &of}
+	all, err := j.part(budget.Of(ctx))
+	if err != nil {
+		return blobs.Summary{}, err
+	}
+	sum, err := s.joined(ctx, a, plan, j, all)
+	if h.Buckets = all.Slots; err == nil && all.Spread != nil {
+		err = h.divide(ctx, all.Slots, all.Spread.Top(cmp.Or(by.Top, survey.ChosenShares)))
+	}
+	return sum, err
 }
 
 // countedParts counts by levels and services alone. The buckets that it returns are those of all

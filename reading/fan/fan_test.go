@@ -1,6 +1,7 @@
 package fan_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -100,6 +101,7 @@ type crew struct {
 	t      testing.TB
 	asked  atomic.Int64 // parts
 	served sync.Map     // by the number of the worker
+	joints sync.Map     // the kinds of joint questions
 	places []string
 	failed sync.Map
 
@@ -142,6 +144,15 @@ func (c *crew) serve(number int, reader *reading.Reader, guard door.Options) str
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := c.asked.Add(1)
 		c.served.Store(number, true)
+		if joint := r.URL.Query().Get("joint"); joint != "" {
+			var fields map[string]json.RawMessage
+			_ = json.Unmarshal([]byte(joint), &fields) // the worker says what is wrong
+			for kind, of := range fields {
+				if string(of) != "null" {
+					c.joints.Store(kind, true)
+				}
+			}
+		}
 		if r.URL.Query().Get("part") == "" {
 			c.t.Errorf("a worker is asked a whole question: %s", r.URL)
 		}

@@ -55,9 +55,15 @@ func drawn(t *testing.T, rng *rand.Rand) *readingtest.House {
 }
 
 func fields(rng *rand.Rand, number int) string {
-	all := []string{fmt.Sprintf(`"n":%d`, number%17), fmt.Sprintf(`"v":%v`, rng.NormFloat64()*1000), fmt.Sprintf(`"path":"/p%d"`, rng.IntN(9))}
+	all := []string{
+		fmt.Sprintf(`"n":%d`, number%17), fmt.Sprintf(`"v":%v`, rng.NormFloat64()*1000), fmt.Sprintf(`"path":"/p%d"`, rng.IntN(9)),
+	}
 	if rng.IntN(3) == 0 {
-		all = append(all, []string{`"a":1`, `"a":"1"`, `"a":null`, `"a":{"b":"x,y"}`, `"a":"\"1\""`, fmt.Sprintf(`"f%d":true`, rng.IntN(9)), `"v":"Inf"`, `"v":1e300`}[rng.IntN(8)])
+		more := []string{
+			`"a":1`, `"a":"1"`, `"a":null`, `"a":{"b":"x,y"}`, `"a":"\"1\""`,
+			fmt.Sprintf(`"f%d":true`, rng.IntN(9)), `"v":"Inf"`, `"v":1e300`,
+		}
+		all = append(all, more[rng.IntN(len(more))])
 	}
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return strings.Join(all, ",")
@@ -148,7 +154,8 @@ func joint(t *testing.T, s reading.Source, a reading.Ask, what int) (text string
 	pick := func(all ...string) string { return all[rng.IntN(len(all))] }
 	switch what % 4 {
 	case 0:
-		by := reading.Slices{By: []time.Duration{time.Minute, 17 * time.Second, 24 * time.Hour, 0}[rng.IntN(4)], Top: rng.IntN(9), Zone: time.UTC}
+		lengths := []time.Duration{time.Minute, 17 * time.Second, 24 * time.Hour, 0}
+		by := reading.Slices{By: lengths[rng.IntN(4)], Top: rng.IntN(9), Zone: time.UTC}
 		if rng.IntN(2) == 0 {
 			by.Zone = time.FixedZone("+05:30", 19800)
 		}
@@ -157,16 +164,19 @@ func joint(t *testing.T, s reading.Source, a reading.Ask, what int) (text string
 		}
 		answer, out, err = s.Histogram(t.Context(), a, by)
 	case 1:
-		o := reading.SurveyOptions{Top: rng.IntN(5), Fields: [][]string{nil, {"level"}, {"path", "service", "v"}, {"nosuch"}}[rng.IntN(4)]}
+		fields := [][]string{nil, {"level"}, {"path", "service", "v"}, {"nosuch"}}
+		o := reading.SurveyOptions{Top: rng.IntN(5), Fields: fields[rng.IntN(4)]}
 		answer, out, err = s.Survey(t.Context(), a, o)
 	case 2:
 		o := reading.PatternOptions{Top: rng.IntN(5)}
 		if rng.IntN(2) == 0 {
-			o.Against = &reading.Range{From: noon.UnixNano(), To: noon.Add(time.Duration(rng.IntN(3*3600)) * time.Second).UnixNano()}
+			end := noon.Add(time.Duration(rng.IntN(3*3600)) * time.Second)
+			o.Against = &reading.Range{From: noon.UnixNano(), To: end.UnixNano()}
 		}
 		answer, out, err = s.Patterns(t.Context(), a, o)
 	default:
-		table := reading.Table{LogQL: numbers(pick), Range: reading.Range{From: noon.UnixNano(), To: noon.Add(6 * time.Hour).UnixNano()}}
+		day := reading.Range{From: noon.UnixNano(), To: noon.Add(6 * time.Hour).UnixNano()}
+		table := reading.Table{LogQL: numbers(pick), Range: day}
 		table.Step = []time.Duration{0, time.Minute, 13 * time.Minute, time.Hour}[rng.IntN(4)]
 		answer, out, err = s.Table(t.Context(), table)
 	}
@@ -186,13 +196,17 @@ func joint(t *testing.T, s reading.Source, a reading.Ask, what int) (text string
 // numbers draws a query.
 func numbers(pick func(...string) string) string {
 	over := pick("1m", "10m", "1h", "7m", "5h")
-	selector := pick(`{service=~".+"}`, `{service="web"}`, `{service=~"web|db"} | level=~"info|error"`, `{service=~".+"} |= "took"`)
-	op := pick("sum_over_time", "avg_over_time", "min_over_time", "max_over_time", "first_over_time", "last_over_time", "rate", "stddev_over_time")
-	numbers := fmt.Sprintf(`%s(%s | unwrap %s%s [%s])`, op, selector, pick("v", "v", "n"), pick(` | __error__=""`, ` | __error__=""`, ""), over)
+	selector := pick(`{service=~".+"}`, `{service="web"}`,
+		`{service=~"web|db"} | level=~"info|error"`, `{service=~".+"} |= "took"`)
+	op := pick("sum_over_time", "avg_over_time", "min_over_time",
+		"max_over_time", "first_over_time", "last_over_time", "rate", "stddev_over_time")
+	skip := pick(` | __error__=""`, ` | __error__=""`, "")
+	numbers := fmt.Sprintf(`%s(%s | unwrap %s%s [%s])`, op, selector, pick("v", "v", "n"), skip, over)
 	op = pick("count_over_time", "rate", "bytes_over_time", "bytes_rate", "absent_over_time")
 	records := fmt.Sprintf(`%s(%s [%s]%s)`, op, selector, over, pick("", " offset 10m", " offset -10m"))
-	return pick(numbers, "sum by (path) ("+numbers+")", "avg by (level) ("+numbers+")", "topk(2, "+records+")", records,
-		"sum by (service, level) ("+records+")", "sum("+records+" / 3) / sum("+numbers+")", "quantile_over_time(0.5, "+selector+" | unwrap n [1h])")
+	return pick(numbers, "quantile_over_time(0.5, "+selector+" | unwrap n [1h])",
+		"sum by (path) ("+numbers+")", "avg by (level) ("+numbers+")", "topk(2, "+records+")", records,
+		"sum by (service, level) ("+records+")", "sum("+records+" / 3) / sum("+numbers+")")
 }
 
 // A shared store answers as the store does, whatever its workers do.

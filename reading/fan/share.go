@@ -3,6 +3,7 @@ package fan
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -170,9 +171,9 @@ func (s *share) ask(p *part, w *worker) bool {
 		p.err = s.ctx.Err()
 		return true
 	}
-	fresh := w.note(err, s.crew.o.Rest)
+	wrong := errors.As(err, new(*reading.AskError)) // the question: this process tells what is
 	if err != nil {
-		if fresh {
+		if !wrong && w.note(err, s.crew.o.Rest) {
 			s.crew.o.Failed(w.name, err)
 		}
 		s.mu.Lock()
@@ -180,6 +181,7 @@ func (s *share) ask(p *part, w *worker) bool {
 		p.broken()
 		return false
 	}
+	w.note(nil, 0)
 	p.err = s.took(p, ans, true)
 	return true
 }

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"io"
@@ -31,8 +32,9 @@ func routes(h *readingtest.House, id string) []string {
 		"histogram?service=*&split=status", "histogram?service=*&split=level,service&top=3&by=1s", "records?service=*&order=desc&form=events&before=" + id, "records?service=*&first=1000&after=" + id,
 		"facets?service=*", "facets?service=*&sample=0", "patterns?service=*", "patterns?service=*&sample=0&top=1&from=2026-11-20T12:10:00Z&since2=1h", "days?service=*", "blobs?service=*", blob, blob + "?stored=1", "tail?service=*&once=1&n=10000", "tail?service=*&once=1&from=2026-11-20",
 		"ingesters", "whoami",
-		joint(`{"Split":{"By":60000000000,"Split":["status"]}}`), joint(`{"Survey":{}}`), joint(`{"Patterns":{}}`),
-		joint(`{"Table":{"LogQL":"sum_over_time({service=~\".+\"} | unwrap status [24h])","Range":{"To":1795219200000000000}}}`),
+		joint(`{"Slices":{"By":60000000000,"Split":["status"]}}`), joint(`{"Survey":{}}`), joint(`{"Window":0}`),
+		joint(`{"Numbers":{"Text":"sum_over_time({service=~\".+\"} | unwrap status [24h])",` +
+			`"Grid":{"Start":1795219200000000000,"End":1795219200000000000}}}`),
 	}
 }
 
@@ -49,16 +51,21 @@ func looksComplete(t *testing.T, path string, a answer) bool {
 		return false
 	case path == "whoami":
 		return true
-	case kind == form.JSON, kind == form.Portable:
+	case kind == form.JSON:
 		var o form.Outcome
-		text, _, _ := strings.Cut(a.body, "\n")
-		if err := json.Unmarshal([]byte(text), &o); err != nil {
+		if err := json.Unmarshal([]byte(a.body), &o); err != nil {
 			t.Error(err)
 		}
 		if !o.Complete && len(o.Problems) == 0 {
 			t.Errorf("%s gives no reason: %s", path, a.body)
 		}
 		return o.Complete
+	case kind == form.Portable:
+		var p form.Part
+		if err := gob.NewDecoder(strings.NewReader(a.body)).Decode(&p); err != nil {
+			t.Error(err)
+		}
+		return p.Complete
 	case strings.Contains(path, "form=events") || strings.HasPrefix(path, "context") || kind == form.SSE:
 		end := strings.LastIndex(a.body, `{"end":`)
 		return end >= 0 && strings.Contains(a.body[end:], `"complete":true`)
