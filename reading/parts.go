@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"blobtail/reading/blobs"
@@ -46,6 +47,8 @@ type Division struct {
 	plan   *blobs.Plan
 	others Ask   // as others are asked
 	all    *Part // the joint answer
+
+	sampling sync.Mutex
 }
 
 // mostAsked is how long the text of a question may be that others are asked.
@@ -103,9 +106,14 @@ func (d *Division) Here(ctx context.Context, rng Range, emit func(lines []byte) 
 	case emit != nil:
 		ans.Summary, err = part.Read(ctx, d.ask.Parsed(emit))
 	case d.Joint != nil:
-		if ans.Part, err = d.Joint.part(nil); err == nil { // its bounds are its own
-			ans.Summary, err = d.Joint.read(ctx, d.ask, part, ans.Part)
+		if d.all.request != nil {
+			d.sampling.Lock() // a sampler is for one goroutine
+			defer d.sampling.Unlock()
+			ans.Part = &Part{request: d.all.request.Part(), sampler: d.all.sampler}
+		} else if ans.Part, err = d.Joint.part(nil); err != nil { // its bounds are its own
+			return ans, err
 		}
+		ans.Summary, err = d.Joint.read(ctx, d.ask, part, ans.Part)
 	default:
 		_, ans.Summary, err = part.Count(ctx)
 	}

@@ -61,7 +61,7 @@ type sums struct {
 	block[sum]
 	x      *geometry
 	sample func(v float64) float64
-	join   func(a, b float64) float64 // nil: they are added
+	join   func(a, b float64) float64 // nil: they are added exactly
 	result func(sum) float64
 }
 
@@ -71,7 +71,15 @@ func summing(sample func(float64) float64, join func(a, b float64) float64, resu
 
 func (s *sums) add(cell int, _ int64, v float64) error {
 	c := &s.all[s.room+cell]
-	*c = s.joined(*c, sum{1, s.sample(v), 0})
+	switch v = s.sample(v); {
+	case c.N == 0:
+		c.V = v
+	case s.join != nil:
+		c.V = s.join(c.V, v)
+	default:
+		c.V, c.Rest = exactly(c.V, v, c.Rest)
+	}
+	c.N++
 	return nil
 }
 
@@ -99,14 +107,20 @@ func (s *sums) joined(a, b sum) sum {
 	case s.join != nil:
 		return sum{a.N + b.N, s.join(a.V, b.V), 0}
 	}
-	v := a.V + b.V
+	v, rest := exactly(a.V, b.V, a.Rest+b.Rest)
+	return sum{a.N + b.N, v, rest}
+}
+
+// exactly adds two numbers and a small one. The sum is two numbers together.
+func exactly(a, b, more float64) (v, rest float64) {
+	v = a + b
 	if v-v != 0 { // not finite
-		return sum{a.N + b.N, v, 0}
+		return v, 0
 	}
-	t := v - a.V
-	rest := (a.V - (v - t)) + (b.V - t) + a.Rest + b.Rest
-	whole := v + rest
-	return sum{a.N + b.N, whole, rest - (whole - v)}
+	t := v - a
+	more += (a - (v - t)) + (b - t)
+	whole := v + more
+	return whole, more - (whole - v)
 }
 
 // moments is a cell with the number of samples, their mean, and the sum of the squares of their

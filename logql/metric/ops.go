@@ -31,21 +31,21 @@ func operationOf(a *logql.RangeAgg) (operation, error) {
 	seconds := a.Range.Window.Seconds()
 	perSecond := func(s sum) float64 { return (s.V + s.Rest) / seconds }
 	total := func(s sum) float64 { return s.V + s.Rest }
-	n, v := one, value
+	n, v, plus := one, value, add
 	switch a.Op {
 	case "count_over_time":
-		return operation{counts: true, weight: 1, make: summing(n, nil, total)}, nil
+		return operation{counts: true, weight: 1, make: summing(n, plus, total)}, nil
 	case "absent_over_time":
-		return operation{counts: true, weight: 1, make: summing(n, nil, total)}, nil
+		return operation{counts: true, weight: 1, make: summing(n, plus, total)}, nil
 	case "rate":
 		if a.Range.Unwrap != nil {
-			n = v
+			n, plus = v, nil
 		}
-		return operation{counts: true, weight: 1, make: summing(n, nil, perSecond)}, nil
+		return operation{counts: true, weight: 1, make: summing(n, plus, perSecond)}, nil
 	case "bytes_over_time":
-		return operation{weight: 1, make: summing(v, nil, total)}, nil
+		return operation{weight: 1, make: summing(v, plus, total)}, nil
 	case "bytes_rate":
-		return operation{weight: 1, make: summing(v, nil, perSecond)}, nil
+		return operation{weight: 1, make: summing(v, plus, perSecond)}, nil
 	}
 	op, err := unwrapped(a)
 	if err == nil && a.Range.Unwrap == nil {

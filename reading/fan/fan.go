@@ -6,7 +6,7 @@
 //
 //	Store: gather unflushed records, list -> parts -+-> this process: at once, and those with unflushed records
 //	                                                +-> workers: list later, and ask no ingester
-//	                                                -> lines in order, or sums -> one Outcome
+//	                                                -> lines in order, or numbers joined -> one Outcome
 //
 // A part that a worker does not answer goes to another one, and then to this process. The outcome of an
 // answer that broke off is dropped, and its numbers are too. Its lines stay, as far as all of their times

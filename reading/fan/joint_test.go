@@ -79,6 +79,24 @@ func TestMistake(t *testing.T) {
 	}
 }
 
+// What all say of a condition is said once, whoever has read.
+func TestNotes(t *testing.T) {
+	h := hours(t, 4)
+	c := newCrew(t, h, 2, nil)
+	alone, shared := h.Reader().For(nil), h.ReaderWith(reading.Options{Sharing: c.open(300)}).For(nil)
+	a := all("*")
+	a.Where = "nosuch > 3"
+	for try, last := 0, int64(0); try < tries && (try < 20 || last == 0); try++ {
+		before := c.asked.Load()
+		_, want, err := alone.Survey(t.Context(), a, reading.SurveyOptions{})
+		_, got, err2 := shared.Survey(t.Context(), a, reading.SurveyOptions{})
+		if err != nil || err2 != nil || len(want.Notes) != 1 || fmt.Sprint(got.Notes) != fmt.Sprint(want.Notes) {
+			t.Fatalf("%q, not %q (%v, %v)", got.Notes, want.Notes, err, err2)
+		}
+		last = c.asked.Load() - before
+	}
+}
+
 // Numbers for Grafana are shared too.
 func TestLoki(t *testing.T) {
 	h := values(t)

@@ -89,7 +89,7 @@ func draw(rng *rand.Rand) reading.Ask {
 		a.Range.From = at()
 		a.Range.To = a.Range.From + int64(time.Hour)*int64(1+rng.IntN(4))
 	}
-	switch rng.IntN(8) {
+	switch rng.IntN(9) {
 	case 0:
 		a.Texts = []string{"took 1"}
 	case 1:
@@ -104,6 +104,8 @@ func draw(rng *rand.Rand) reading.Ask {
 		a.Exprs, a.Not = []string{"took [0-4]"}, true
 	case 6:
 		a.Live = reading.Off
+	case 7:
+		a.Where = []string{"nosuch > 3", "f3 == 1", "a > 0"}[rng.IntN(3)]
 	}
 	return a
 }
