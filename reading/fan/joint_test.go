@@ -97,6 +97,55 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// The holder of a token that reads one service gets numbers of that one, by workers that may read all.
+func TestNarrowNumbers(t *testing.T) {
+	h := values(t)
+	for hour := range 4 {
+		at := noon.Add(time.Duration(hour)*time.Hour + time.Minute)
+		h.Send(0, readingtest.Line{Time: at, Service: "api", Msg: "m of the hidden", Fields: `"n":1,"v":1,"path":"hidden"`})
+	}
+	h.Flush()
+	token, _, _ := tokenOf(t, "web")
+	c := newCrew(t, h, 2, nil)
+	alone, shared := h.Reader().For(token), h.ReaderWith(reading.Options{Sharing: c.open(300)}).For(token)
+	a := all("*")
+	a.Texts = []string{"m"}
+	table := reading.Table{Range: reading.Range{From: noon.UnixNano(), To: noon.Add(4 * time.Hour).UnixNano()}, Step: time.Hour}
+	table.LogQL = `sum by (service) (sum_over_time({service=~".+"} | n != "none" | unwrap v [1h]))`
+	for try := 0; try < tries && (try < 40 || c.asked.Load() == 0); try++ {
+		if got, want := said(t, shared, a, 5+try), said(t, alone, a, 5+try); got != want || strings.Contains(got, "hidden") {
+			t.Fatalf("%s\nalone: %s", differ(got, want), differ(want, got))
+		}
+		got, _, err := shared.Table(t.Context(), table)
+		want, _, err2 := alone.Table(t.Context(), table)
+		if err != nil || err2 != nil || len(want) != 1 || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("%v, not %v (%v, %v)", got, want, err, err2)
+		}
+	}
+	if c.asked.Load() == 0 {
+		t.Error("no worker was asked")
+	}
+}
+
+// An answer lacks what the parts of workers lack.
+func TestDamagedPart(t *testing.T) {
+	h := values(t)
+	h.Damage(h.Blobs("web")[1])
+	c := newCrew(t, h, 2, nil)
+	alone, shared := h.Reader().For(nil), h.ReaderWith(reading.Options{Sharing: c.open(300)}).For(nil)
+	a := all("*")
+	a.Texts = []string{"m"}
+	for try := 0; try < tries && (try < 40 || c.asked.Load() == 0); try++ {
+		want := said(t, alone, a, 5+try)
+		if got := said(t, shared, a, 5+try); strings.Contains(want, "complete false") != strings.Contains(got, "complete false") {
+			t.Fatalf("%s\nalone: %s", differ(got, want), differ(want, got))
+		}
+	}
+	if c.asked.Load() == 0 {
+		t.Error("no worker was asked")
+	}
+}
+
 // Numbers for Grafana are shared too.
 func TestLoki(t *testing.T) {
 	h := values(t)
