@@ -25,7 +25,7 @@ func values(t *testing.T) *readingtest.House {
 		for i := range 40 {
 			at := noon.Add(time.Duration(hour)*time.Hour + time.Duration(i)*time.Minute)
 			fields := fmt.Sprintf(`"n":%d,"v":%v`, i%3, 1/float64(1+hour*40+i))
-			if hour*i == 39 {
+			if hour+i == 0 || hour*i == 39 {
 				fields = `"n":"none"`
 			}
 			lines = append(lines, readingtest.Line{Time: at, Service: "web", Msg: fmt.Sprintf("m%d took %d ms", hour, i), Fields: fields})
