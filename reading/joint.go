@@ -130,7 +130,7 @@ func (s *Store) joined(ctx context.Context, a *Ask, plan *blobs.Plan, j Joint, a
 	if all.request != nil && !all.request.Joins() {
 		return j.read(ctx, a, plan, all)
 	}
-	d := s.divide(a, plan, &j)
+	d, _ := s.divide(a, plan, &j)
 	if d == nil {
 		return j.read(ctx, a, plan, all)
 	}

@@ -191,3 +191,29 @@ func TestLeavesNoParts(t *testing.T) {
 		}
 	})
 }
+
+// An ingester starts with an empty log while nothing can be shipped, and dies. It acknowledged nothing, so
+// nothing is lost.
+func TestLosesNothingUnshipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, mem.New(mem.Options{}), a, storeID, func(_ storagetest.Op, key string) (f storagetest.Fault) {
+			if strings.HasPrefix(key, "_wal/") {
+				f.Before = storagetest.ErrFault
+			}
+			return f
+		})
+		if err := n.send(ack.Shipped); !errors.Is(err, record.ErrUnheld) {
+			t.Error(err)
+		}
+		n.end()
+		m := start(t, n.store, b, storeID, nil)
+		defer m.end()
+		time.Sleep(2 * time.Minute)
+		if err := m.adopt(a); err != nil {
+			t.Fatal(err)
+		}
+		if row := n.row(a); row.Lost.Any() {
+			t.Errorf("the row of the adopted one: %+v", row)
+		}
+	})
+}
