@@ -43,7 +43,7 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 		return &Histogram{}, &Outcome{}, err
 	}
 	h, a.elsewhere, a.byName = &Histogram{}, &told{}, by.Apart != nil || slices.Contains(by.Split, "service")
-	a.Limit, a.First, a.Edges = 0, 0, blobs.Edges{}
+	a.Limit, a.First, a.Reverse, a.Edges = 0, 0, false, blobs.Edges{}
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		services := named(&q)
 		divided := len(services) > 0 && by.Apart != nil && by.Apart(services)
@@ -62,8 +62,11 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 		if err != nil {
 			return sum, err
 		}
-		if len(by.Split) > 0 {
-			return h.split(ctx, blobs, q, plan, &a, &by)
+		switch {
+		case len(by.Split) > 0 && by.byIndex(&q):
+			return h.split(ctx, blobs, q, plan, &by)
+		case len(by.Split) > 0, by.Apart == nil && (a.ReadsLines() || h.By%time.Minute != 0):
+			return h.lines(ctx, s, &a, plan, &by)
 		}
 		if len(services) == 0 { // one has come since the services were listed
 			services = plan.Services()
@@ -76,10 +79,6 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 			h.Buckets = slots
 			sum.Join(&parts)
 			return sum, err
-		}
-		if d, _ := s.divide(&a, plan); d != nil && by.Apart == nil && (a.ReadsLines() || h.By%time.Minute != 0) {
-			d.Counts, d.By = true, &Slices{By: h.By, Zone: by.Zone}
-			return d.counted(ctx, h)
 		}
 		of := ""
 		if by.Apart != nil && len(services) > 0 {

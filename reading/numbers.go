@@ -3,18 +3,21 @@ package reading
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"blobtail/internal/budget"
 	"blobtail/logql"
 	"blobtail/logql/metric"
 	"blobtail/logql/stage"
+	"blobtail/reading/blobs"
 	"blobtail/record"
 )
 
 // Numbers is a question in LogQL that has numbers as its answer.
 type Numbers struct {
-	Expr logql.Metric
+	Expr logql.Metric `json:"-"`
+	Text string       // of Expr; "": no other process is asked
 	Grid metric.Grid
 	// View is how its stages see records.
 	View stage.View
@@ -33,30 +36,73 @@ func (s *Store) Numbers(ctx context.Context, n Numbers) (*metric.Result, *Outcom
 	all := &Outcome{}
 	n.Most.Budget = budget.Of(ctx)
 	n.View.Budget = n.Most.Budget
-	res, err := metric.Evaluate(ctx, n.Expr, n.Grid, n.Most, func(ctx context.Context, r *metric.Request) error {
-		out, err := s.fill(ctx, &n, r)
-		all.Add(out)
-		return err
-	})
+	q, err := metric.Compile(n.Expr, n.Grid, n.Most)
+	if err != nil {
+		return nil, all, err
+	}
+	for i := range q.Requests() {
+		out, err := s.fill(ctx, &n, q, i)
+		if all.Add(out); err != nil {
+			return nil, all, err
+		}
+	}
+	res, err := q.Result(ctx)
 	return res, all, err
 }
 
 // fill gives a question the samples of one of its aggregations.
-func (s *Store) fill(ctx context.Context, n *Numbers, r *metric.Request) (*Outcome, error) {
+func (s *Store) fill(ctx context.Context, n *Numbers, q *metric.Query, request int) (*Outcome, error) {
+	r := q.Requests()[request]
 	sampler, err := n.View.Sampler(&r.Agg.Range, r.Wanted())
 	if err != nil {
 		return &Outcome{}, &AskError{"logql", err}
 	}
-	pipe, err := n.View.Compile(r.Agg.Range.Log)
-	if err != nil {
-		return &Outcome{}, &AskError{"logql", err}
+	a := Ask{Range: Range{From: r.From, To: r.To}, Here: Here{Sure: true}, compiled: compiled{elsewhere: &told{}}}
+	if err := n.choose(&a, r); err != nil {
+		return &Outcome{}, err
 	}
-	a := Ask{Range: Range{From: r.From, To: r.To}, Here: Here{Sure: true}}
-	a.Select(pipe, false)
 	if by, ok := r.Index(); ok && sampler.Selection().All && !n.Scan && (r.To-r.From)/int64(by) <= manyBuckets {
 		return s.count(ctx, a, by, r, sampler)
 	}
-	return s.scan(ctx, a, r, sampler)
+	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, of blobs.Query) (blobs.Summary, error) {
+		plan, err := a.plan(ctx, reader, of)
+		if err != nil {
+			return blobs.Summary{}, err
+		}
+		return s.joined(ctx, &a, plan, Joint{Numbers: n, Request: request}, &Part{request: r, sampler: sampler})
+	})
+}
+
+// request compiles the text, and returns one of the requests of the query.
+func (n Numbers) request(number int, made *budget.Budget) (*metric.Request, *stage.Sampler, error) {
+	e, err := logql.Parse(n.Text)
+	if err != nil {
+		return nil, nil, &AskError{"logql", err}
+	}
+	n.View.Budget, n.Most.Budget = made, made
+	var all []*metric.Request
+	if of, ok := e.(logql.Metric); ok {
+		q, err := metric.Compile(of, n.Grid, n.Most)
+		if err != nil {
+			return nil, nil, mistaken(err)
+		}
+		all = q.Requests()
+	}
+	if number < 0 || number >= len(all) || !all[number].Joins() {
+		return nil, nil, &AskError{"joint", errors.New("the query has no such aggregation")}
+	}
+	sampler, err := n.View.Sampler(&all[number].Agg.Range, all[number].Wanted())
+	return all[number], sampler, err
+}
+
+// choose has the records of a request chosen.
+func (n *Numbers) choose(a *Ask, r *metric.Request) error {
+	pipe, err := n.View.Compile(r.Agg.Range.Log)
+	if err != nil {
+		return &AskError{"logql", err}
+	}
+	a.Select(pipe, false)
+	return nil
 }
 
 // count takes the numbers of records from indexes. Services are counted apart if series differ by
@@ -89,10 +135,10 @@ func (s *Store) count(ctx context.Context, a Ask, by time.Duration, r *metric.Re
 	return out, nil
 }
 
-// scan takes samples from records.
-func (s *Store) scan(ctx context.Context, a Ask, r *metric.Request, sampler *stage.Sampler) (*Outcome, error) {
+// sampled takes samples from records.
+func sampled(ctx context.Context, r *metric.Request, sampler *stage.Sampler) func(lines []byte) error {
 	made := budget.Of(ctx)
-	return s.Records(ctx, a, func(lines []byte) error {
+	return func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
 			if err := made.Err(); err != nil {
 				return err
@@ -113,5 +159,5 @@ func (s *Store) scan(ctx context.Context, a Ask, r *metric.Request, sampler *sta
 			}
 		}
 		return nil
-	})
+	}
 }

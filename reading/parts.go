@@ -2,13 +2,14 @@ package reading
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"blobtail/internal/budget"
 	"blobtail/internal/units"
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed"
@@ -31,16 +32,16 @@ type Sharing interface {
 // elsewhere have: what no record of one part has, those of another may have.
 type Answer struct {
 	blobs.Summary
-	Slots []Slot
 	Notes []string
+	Part  *Part // to a joint question
 }
 
 // Division is a question that is divided by time alone.
 type Division struct {
 	Parts []blobs.Part // in the order of the answer
-	// Counts says that records are counted, By that they are by time. Else lines are wanted.
+	// Counts says that records are counted, or joined. Else lines are wanted.
 	Counts bool
-	By     *Slices
+	Joint  *Joint
 	// Reverse says that the newest lines come first.
 	Reverse bool
 	// Limit is how many lines are wanted, from the begin of the answer; 0: all. Fetched are the stored bytes
@@ -53,6 +54,9 @@ type Division struct {
 	plan    *blobs.Plan
 	others  Ask // as others are asked
 	decoded int64
+	all     *Part // the joint answer
+
+	sampling sync.Mutex
 }
 
 // mostAsked is how long the text of a question may be that others are asked.
@@ -61,26 +65,31 @@ const mostAsked = 32 << 10
 // divide divides a question that reads much; nil: this process answers it alone, and alone says why. So
 // it does if the plan is small, or of one hour of one service; if an edge or a filter without a text
 // form counts; and if the question is itself a part.
-func (s *Store) divide(a *Ask, plan *blobs.Plan) (d *Division, alone string) {
-	with := s.r.o.Sharing
+func (s *Store) divide(a *Ask, plan *blobs.Plan, j *Joint) (d *Division, alone string) {
+	with, numbers := s.r.o.Sharing, j != nil && j.Numbers != nil
 	switch {
 	case with == nil:
 		return nil, "there are no workers"
-	case a.Here.Part != nil, a.Edges != (blobs.Edges{}), a.Live == Only, a.pipe != nil && a.LogQL == "":
+	case a.Here.Part != nil, a.Edges != (blobs.Edges{}), a.Live == Only,
+		numbers && j.Numbers.Text == "", !numbers && a.pipe != nil && a.LogQL == "":
 		return nil, "workers are not asked such questions"
 	case plan.Bytes() < 2*with.Size():
 		return nil, fmt.Sprintf("less than %s of blobs", units.Size(2*with.Size()))
 	case plan.Hours() < 2:
 		return nil, "one hour of one service"
 	}
-	d = &Division{store: s, ask: a, plan: plan, others: *a, Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
+	d = &Division{Counts: j != nil, Joint: j, store: s, ask: a, plan: plan, others: *a, Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
 	d.Parts = plan.Parts(with.Size(), a.Limit+a.First > 0)
 	d.others.Fields, d.others.Live, d.others.Here, d.others.Reverse = nil, Auto, Here{}, d.Reverse
 	if s.mayRead(a.Services) != "" { // the worker has another token
 		d.others.Services = plan.Services()
 	}
+	if numbers { // the query has the filter
+		d.others = Ask{Services: []string{"*"}}
+	}
+	text, err := json.Marshal(j)
 	switch {
-	case a.LogQL != "" && s.mayRead(a.Services) != "", len(d.others.Values().Encode()) > mostAsked:
+	case (a.LogQL != "" || numbers) && s.mayRead(a.Services) != "", err != nil, len(d.others.Values().Encode())+3*len(text) > mostAsked:
 		return nil, "workers are not asked such questions"
 	case !slices.ContainsFunc(d.Parts, func(p blobs.Part) bool { return !p.Held }):
 		return nil, "all hours have records that are in no blob yet"
@@ -98,7 +107,7 @@ func (s *Store) upTo(a *Ask, reader *blobs.Reader) *blobs.Reader {
 	}
 	return reader.Sharing(func(ctx context.Context, p *blobs.Plan, limit int, before *blobs.Summary, emit func([]byte) error) (
 		blobs.Summary, bool, bool, error) {
-		d, _ := s.divide(a, p)
+		d, _ := s.divide(a, p, nil)
 		if d == nil {
 			return blobs.Summary{}, false, false, nil
 		}
@@ -133,17 +142,23 @@ func (d *Division) Here(ctx context.Context, rng Range, limit int, emit func(lin
 		ans.Summary, err = part.Read(ctx, emit)
 	case emit != nil:
 		ans.Summary, err = part.Read(ctx, d.ask.Parsed(emit))
-	case d.By != nil:
-		var buckets []Bucket
-		buckets, ans.Summary, err = part.Histogram(ctx, Buckets{Length: d.By.By, Zone: d.By.Zone})
-		for _, b := range buckets {
-			ans.Slots = append(ans.Slots, Slot{Bucket: b})
+	case d.Joint != nil:
+		if d.all.request != nil {
+			d.sampling.Lock() // a sampler is for one goroutine
+			defer d.sampling.Unlock()
+			ans.Part = &Part{request: d.all.request.Part(), sampler: d.all.sampler}
+		} else if ans.Part, err = d.Joint.part(nil); err != nil { // its bounds are its own
+			return ans, err
 		}
+		ans.Summary, err = d.Joint.read(ctx, d.ask, part, ans.Part)
 	default:
 		_, ans.Summary, err = part.Count(ctx)
 	}
 	return ans, err
 }
+
+// Join adds the next answer to a part of a joint question, in order of time.
+func (d *Division) Join(ctx context.Context, ans *Answer) error { return d.all.join(ctx, ans.Part) }
 
 // Elsewhere is the question for another process about a range, up to a limit if there is one.
 func (d *Division) Elsewhere(rng Range, limit int, store string) Ask {
@@ -237,15 +252,4 @@ func (t *told) common(notes []string) []string {
 		return notes
 	}
 	return slices.DeleteFunc(notes, func(note string) bool { return !slices.Contains(t.notes, note) })
-}
-
-// counted counts the records of a plan by time, with others if it reads much. Without texts the listing
-// and the indexes suffice, and others would read nothing.
-func (d *Division) counted(ctx context.Context, h *Histogram) (blobs.Summary, error) {
-	ans, err := d.answer(ctx, nil)
-	if err == nil {
-		err = budget.Of(ctx).Take(slotBytes * int64(len(ans.Slots)))
-	}
-	h.Buckets = ans.Slots
-	return ans.Summary, err
 }

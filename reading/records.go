@@ -41,7 +41,7 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 		if err != nil {
 			return blobs.Summary{}, err
 		}
-		if d, _ := s.divide(&a, plan); d != nil && a.Limit+a.First == 0 {
+		if d, _ := s.divide(&a, plan, nil); d != nil && a.Limit+a.First == 0 {
 			ans, err := d.answer(ctx, raw)
 			return ans.Summary, err
 		}
@@ -144,7 +144,7 @@ func (s *Store) Count(ctx context.Context, a Ask) (*Outcome, error) {
 		if err != nil {
 			return blobs.Summary{}, err
 		}
-		if d, _ := s.divide(&a, plan); d != nil && a.ReadsLines() && a.Limit+a.First == 0 {
+		if d, _ := s.divide(&a, plan, nil); d != nil && a.ReadsLines() && a.Limit+a.First == 0 {
 			d.Counts = true
 			ans, err := d.answer(ctx, nil)
 			return ans.Summary, err
@@ -172,7 +172,7 @@ func (s *Store) Explain(ctx context.Context, a Ask) (x Explanation, out *Outcome
 		if err == nil {
 			x, sum, err = plan.Explain(ctx)
 			var d *Division
-			if d, x.Alone = s.divide(&a, plan); d != nil {
+			if d, x.Alone = s.divide(&a, plan, nil); d != nil {
 				x.Parts, x.Workers = len(d.Parts), s.r.o.Sharing.Workers(ctx)
 			}
 		}

@@ -71,7 +71,7 @@ type Slices struct {
 	// Bound is how many buckets of a length there may be; 0: any number. More are a [*BucketsError].
 	Bound int
 	// Zone is that of days and hours; nil: UTC.
-	Zone *time.Location
+	Zone *time.Location `json:"-"`
 	// Until is a time up to which an open range goes at least, in ns: now, if it is meant to.
 	Until int64
 	// Split are one or two fields whose values divide a bucket, in place of the levels; level and
@@ -81,7 +81,7 @@ type Slices struct {
 	Top int
 	// Apart says whether buckets of each of some services are apart; nil: they are not. Only a
 	// [Store] asks it.
-	Apart func(services []string) bool
+	Apart func(services []string) bool `json:"-"`
 }
 
 // Histogram has the numbers of records by time.

@@ -64,20 +64,34 @@ func (s *Slices) byIndex(q *blobs.Query) bool {
 	return !q.Filter.ReadsLines() && !slices.ContainsFunc(s.Split, func(name string) bool { return name != "level" && name != "service" })
 }
 
-// split divides the records of a plan by the values of fields.
-func (h *Histogram) split(ctx context.Context, reader *blobs.Reader, q blobs.Query, plan *blobs.Plan, a *Ask, by *Slices) (sum blobs.Summary, err error) {
-	spread := survey.NewSpread(survey.SpreadOptions{Fields: by.Split, Values: splitValues, Bytes: splitBytes, Budget: budget.Of(ctx)})
-	cut := Buckets{Length: h.By, Zone: by.Zone}
-	var totals []Slot
-	if by.byIndex(&q) {
-		totals, sum, err = countedParts(ctx, reader, q, plan, cut, by, spread)
-	} else {
-		totals, sum, err = readParts(ctx, plan, a, cut, spread)
+func newSpread(made *budget.Budget, by *Slices) *survey.Spread {
+	return survey.NewSpread(survey.SpreadOptions{Fields: by.Split, Values: splitValues, Bytes: splitBytes, Budget: made})
+}
+
+// split divides the records of a plan by levels and services.
+func (h *Histogram) split(ctx context.Context, reader *blobs.Reader, q blobs.Query, plan *blobs.Plan, by *Slices) (blobs.Summary, error) {
+	spread := newSpread(budget.Of(ctx), by)
+	totals, sum, err := countedParts(ctx, reader, q, plan, Buckets{Length: h.By, Zone: by.Zone}, by, spread)
+	if err == nil {
+		err = h.divide(ctx, totals, spread.Top(cmp.Or(by.Top, survey.ChosenShares)))
 	}
+	return sum, err
+}
+
+// lines counts the records of a plan by their lines, and divides them by the values of fields.
+func (h *Histogram) lines(ctx context.Context, s *Store, a *Ask, plan *blobs.Plan, by *Slices) (blobs.Summary, error) {
+	of := *by
+	of.By = h.By
+	j := Joint{Slices: &of}
+	all, err := j.part(budget.Of(ctx))
 	if err != nil {
-		return sum, err
+		return blobs.Summary{}, err
 	}
-	return sum, h.divide(ctx, totals, spread.Top(cmp.Or(by.Top, survey.ChosenShares)))
+	sum, err := s.joined(ctx, a, plan, j, all)
+	if h.Buckets = all.Slots; err == nil && all.Spread != nil {
+		err = h.divide(ctx, all.Slots, all.Spread.Top(cmp.Or(by.Top, survey.ChosenShares)))
+	}
+	return sum, err
 }
 
 // countedParts counts by levels and services alone. The buckets that it returns are those of all

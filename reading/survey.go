@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -28,27 +26,35 @@ const (
 	surveyBytes, valueBytes = 8 << 20, 256
 )
 
+// newSurvey is a survey for some options, with so many times the bounds of an answer.
+func newSurvey(made *budget.Budget, o *SurveyOptions, wide int) *survey.Survey {
+	return survey.New(survey.Options{
+		Only: o.Fields, Skip: []string{"ts", "msg"}, Levels: true, Plain: valueBytes, Budget: made,
+		Fields: wide * MostSurveyed, Values: wide * MostValues, Bytes: wide * surveyBytes,
+	})
+}
+
 // Survey implements [Source]. Level and service are counted by the indexes, so those of all records
 // are, unless a filter needs lines.
 func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, out *Outcome, err error) {
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return nil, &Outcome{}, err
 	}
-	a.Limit, a.First, a.Edges, a.byName = 0, 0, blobs.Edges{}, true
+	a.Limit, a.First, a.Reverse, a.Edges, a.byName, a.elsewhere = 0, 0, false, blobs.Edges{}, true, &told{}
 	f = &Survey{Of: -1}
-	options := survey.Options{Only: o.Fields, Skip: []string{"ts", "msg"}, Levels: true, Fields: MostSurveyed, Values: MostValues, Plain: valueBytes, Bytes: surveyBytes}
-	parts := options // without bounds of their own: a value that one of them left out would have too small a number in the whole
-	parts.Fields, parts.Values, parts.Bytes = 0, math.MaxInt, 0
-	options.Budget = budget.Of(ctx)
-	of := survey.New(options)
+	of := newSurvey(budget.Of(ctx), &o, 1)
 	out, err = s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		counted := len(o.Fields) > 0 && !q.Filter.ReadsLines() && !slices.ContainsFunc(o.Fields, func(name string) bool { return name != "level" && name != "service" })
 		switch {
 		case counted: // by the indexes alone
-		case o.Sample == 0 && a.folds() && len(o.Fields) > 0: // few values of a block
-			sum, err = a.surveyed(ctx, reader, q, parts, of)
+		case o.Sample > 0:
+			q.Limit, q.Reverse = o.Sample, true // the newest first are not held in memory
+			sum, err = reader.Newest(ctx, q, a.Parsed(of.Add))
 		default:
-			sum, err = a.sample(ctx, reader, q, o.Sample, of.Add)
+			plan, err2 := a.plan(ctx, reader, q)
+			if err = err2; err == nil {
+				sum, err = s.joined(ctx, &a, plan, Joint{Survey: &o}, &Part{Fields: of})
+			}
 		}
 		if err != nil {
 			return sum, err
@@ -73,33 +79,6 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 	}
 	f.list(of, cmp.Or(o.Top, chosenTop))
 	return f, out, err
-}
-
-// surveyed joins the surveys of the blocks of a query, each with some options.
-func (a *Ask) surveyed(ctx context.Context, reader *blobs.Reader, q blobs.Query, options survey.Options, of *survey.Survey) (blobs.Summary, error) {
-	plan, err := a.plan(ctx, reader, q)
-	if err != nil {
-		return blobs.Summary{}, err
-	}
-	return plan.Fold(ctx, a.fold(blobs.Fold{ID: fmt.Sprintf("survey %q", options.Only), Of: func(lines []byte) (any, int64, error) {
-		part := survey.New(options)
-		err := part.Add(lines)
-		return part, part.Memory(), err
-	}}), func(part any) error { return of.Join(part.(*survey.Survey)) })
-}
-
-// sample passes the newest records of a query to emit, or all if newest is 0.
-func (a *Ask) sample(ctx context.Context, reader *blobs.Reader, q blobs.Query, newest int, emit func(lines []byte) error) (blobs.Summary, error) {
-	emit = a.Parsed(emit)
-	if newest > 0 {
-		q.Limit, q.Reverse = newest, true // the newest first are not held in memory
-		return reader.Newest(ctx, q, emit)
-	}
-	plan, err := a.plan(ctx, reader, q)
-	if err != nil {
-		return blobs.Summary{}, err
-	}
-	return plan.Read(ctx, emit)
 }
 
 // exact adds the wanted ones of service and level by the counts of all records.

@@ -61,14 +61,11 @@ func (s *Store) Table(ctx context.Context, t Table) ([]Row, *Outcome, error) {
 	if !ok {
 		return nil, &Outcome{}, &AskError{"logql", errors.New("it selects lines, and has no numbers")}
 	}
-	res, out, err := s.Numbers(ctx, Numbers{Expr: numbers, Grid: t.Grid()})
+	res, out, err := s.Numbers(ctx, Numbers{Expr: numbers, Text: t.LogQL, Grid: t.Grid()})
 	if mistake, ok := errors.AsType[*AskError](err); ok {
 		err = &AskError{"logql", logql.Locate(t.LogQL, mistake.Err)}
 	}
-	if wrong, ok := errors.AsType[*metric.Error](err); ok {
-		err = &AskError{"logql", wrong}
-	}
-	if err != nil {
+	if err = mistaken(err); err != nil {
 		return nil, out, err
 	}
 	rows := make([]Row, 0, len(res.Series))
@@ -80,4 +77,12 @@ func (s *Store) Table(ctx context.Context, t Table) ([]Row, *Outcome, error) {
 		rows = append(rows, row)
 	}
 	return rows, out, nil
+}
+
+// mistaken is an error of a query that is none of a store as an [*AskError].
+func mistaken(err error) error {
+	if wrong, ok := errors.AsType[*metric.Error](err); ok {
+		return &AskError{"logql", wrong}
+	}
+	return err
 }

@@ -101,7 +101,7 @@ func (s *Store) Patterns(ctx context.Context, a Ask, o PatternOptions) (*Pattern
 	}
 	m := patterns.New(mined)
 	p := &Patterns{}
-	out, err := s.mine(ctx, a, o.Sample, &p.Basis, func(e *record.Entry) error { return m.Add(0, e) })
+	out, err := s.mine(ctx, a, o.Sample, &p.Basis, m, 0)
 	if err != nil {
 		return nil, out, err
 	}
@@ -112,7 +112,7 @@ func (s *Store) Patterns(ctx context.Context, a Ask, o PatternOptions) (*Pattern
 		before := a
 		before.Range, before.Here.Sure = *o.Against, true
 		p.Against = &Compared{Range: *o.Against}
-		second, err := s.mine(ctx, before, o.Sample, &p.Against.Basis, func(e *record.Entry) error { return m.Add(1, e) })
+		second, err := s.mine(ctx, before, o.Sample, &p.Against.Basis, m, 1)
 		if p.Against.Lacks = !second.Complete(); p.Against.Lacks {
 			second.Warnings = append(second.Warnings, errors.New("records of the second window are missing: a pattern that only these have looks new"))
 		}
@@ -136,27 +136,23 @@ func (s *Store) Patterns(ctx context.Context, a Ask, o PatternOptions) (*Pattern
 }
 
 // mine passes the records of a window to a miner.
-func (s *Store) mine(ctx context.Context, a Ask, sample int, b *PatternBasis, add func(*record.Entry) error) (*Outcome, error) {
-	a.Limit, a.First, a.Reverse, a.Edges = 0, 0, false, blobs.Edges{}
+func (s *Store) mine(ctx context.Context, a Ask, sample int, b *PatternBasis, m *patterns.Miner, window int) (*Outcome, error) {
+	a.Limit, a.First, a.Reverse, a.Edges, a.elsewhere = 0, 0, false, blobs.Edges{}, &told{}
 	b.Of = -1
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
-		visit := func(e *record.Entry) error {
-			b.Records++
-			return add(e)
-		}
 		if sample > 0 {
 			q.Limit, q.Reverse = sample, true // the newest first are not held in memory
-			sum, err = reader.NewestEntries(ctx, q, visit)
+			sum, err = reader.NewestEntries(ctx, q, func(e *record.Entry) error { return m.Add(window, e) })
 		} else {
 			plan, err := a.plan(ctx, reader, q)
 			if err != nil {
 				return sum, err
 			}
-			if sum, err = plan.Entries(ctx, visit); err != nil {
+			if sum, err = s.joined(ctx, &a, plan, Joint{Window: &window}, &Part{Miner: m}); err != nil {
 				return sum, err
 			}
 		}
-		if b.Newest = sum.More; err != nil || !sum.More || q.Filter.ReadsLines() {
+		if b.Records, b.Newest = sum.Records, sum.More; err != nil || !sum.More || q.Filter.ReadsLines() {
 			if !sum.More {
 				b.Of = b.Records
 			}

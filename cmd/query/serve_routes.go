@@ -9,6 +9,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/door"
 	"blobtail/internal/signpost"
+	"blobtail/reading/form"
 	"blobtail/record/forms"
 	"blobtail/serve/api"
 	"blobtail/serve/loki"
@@ -149,7 +150,7 @@ func ownRoute(path string) (string, door.Kind) {
 		return path, door.Light
 	case "login":
 		return path, door.Asks
-	case "services", "records", "context", "histogram", "count", "facets", "patterns", "days", "blobs", "ingesters":
+	case "services", "records", "context", "histogram", "count", "facets", "patterns", "days", "blobs", "ingesters", form.Parts:
 		return path, door.Query
 	}
 	if strings.HasPrefix(path, "records/") {

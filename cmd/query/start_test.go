@@ -102,16 +102,16 @@ func TestStartMakesLittle(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	const (
-		most    = 310_000 // bytes of all packages; 285,000 today
+		most    = 340_000 // bytes of all packages; 331,000 today
 		ours    = 4_000   // of a package of this repository
 		foreign = 8_000   // of another one that is not in known
 	)
 	// known make much, and reads need them: stores in Azure, tables in directories, expressions,
-	// compression, HTTP.
+	// compression, HTTP. Joint answers need gob.
 	known := []string{
 		"github.com/AzureAD/microsoft-authentication-library-for-go/apps/internal/oauth/ops/authority", "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/internal/shared",
 		"github.com/dustin/go-humanize", "github.com/expr-lang/expr/builtin", "github.com/klauspost/compress/flate", "github.com/klauspost/compress/internal/snapref",
-		"github.com/tdewolff/minify/v2/css", "encoding/xml", "unicode",
+		"github.com/tdewolff/minify/v2/css", "encoding/gob", "encoding/xml", "unicode",
 	}
 	total := 0
 	found := initLine().FindAllStringSubmatch(string(out), -1)

@@ -22,6 +22,7 @@ func BenchmarkSamples(b *testing.B) {
 		`sum by (path) (count_over_time({}[1m]))`,
 		`sum by (path) (rate({}[1h]))`,
 		`max_over_time({} | unwrap x [1m])`,
+		`sum_over_time({} | unwrap x [1m])`,
 		`stddev_over_time({} | unwrap x [5m])`,
 	} {
 		b.Run(text, func(b *testing.B) {

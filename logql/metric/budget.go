@@ -17,7 +17,7 @@ func newAllowance(l Limits) *allowance {
 
 // The memory of a cell, of a sample that is kept, and of a value of a result.
 const (
-	cellBytes   = 16
+	cellBytes   = 24
 	sampleBytes = 16
 	valueBytes  = 8
 )

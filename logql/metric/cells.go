@@ -52,15 +52,16 @@ func slide[C any](x *geometry, cells []C, first int, join func(a, b C) C, set fu
 	}
 }
 
-// sum is a cell of one number, and the number of its samples.
-type sum struct{ n, v float64 }
+// sum is a cell of one number, and the number of its samples. The number is V and Rest together, a sum to
+// about 106 bits: so that it does not matter in which groups the samples were added.
+type sum struct{ N, V, Rest float64 }
 
 // sums are cells for sums, least and largest values, first and last ones.
 type sums struct {
 	block[sum]
 	x      *geometry
 	sample func(v float64) float64
-	join   func(a, b float64) float64
+	join   func(a, b float64) float64 // nil: they are added exactly
 	result func(sum) float64
 }
 
@@ -70,35 +71,56 @@ func summing(sample func(float64) float64, join func(a, b float64) float64, resu
 
 func (s *sums) add(cell int, _ int64, v float64) error {
 	c := &s.all[s.room+cell]
-	if v = s.sample(v); c.n > 0 {
-		v = s.join(c.v, v)
+	switch v = s.sample(v); {
+	case c.N == 0:
+		c.V = v
+	case s.join != nil:
+		c.V = s.join(c.V, v)
+	default:
+		c.V, c.Rest = exactly(c.V, v, c.Rest)
 	}
-	c.n++
-	c.v = v
+	c.N++
 	return nil
 }
 
 func (s *sums) count(cell int, n int64) {
 	c := &s.all[s.room+cell]
-	c.n += float64(n)
-	c.v += float64(n)
+	c.N += float64(n)
+	c.V += float64(n)
 }
 
 func (s *sums) points(first int, set func(int, float64)) {
-	join := func(a, b sum) sum {
-		switch {
-		case a.n == 0:
-			return b
-		case b.n == 0:
-			return a
-		}
-		return sum{a.n + b.n, s.join(a.v, b.v)}
-	}
-	slide(s.x, s.cells(), first, join, func(p int, c sum) {
-		if c.n > 0 {
+	slide(s.x, s.cells(), first, s.joined, func(p int, c sum) {
+		if c.N > 0 {
 			set(p, s.result(c))
 		}
 	})
+}
+
+// joined joins a cell with one of later samples.
+func (s *sums) joined(a, b sum) sum {
+	switch {
+	case a.N == 0:
+		return b
+	case b.N == 0:
+		return a
+	case s.join != nil:
+		return sum{a.N + b.N, s.join(a.V, b.V), 0}
+	}
+	v, rest := exactly(a.V, b.V, a.Rest+b.Rest)
+	return sum{a.N + b.N, v, rest}
+}
+
+// exactly adds two numbers and a small one. The sum is two numbers together.
+func exactly(a, b, more float64) (v, rest float64) {
+	v = a + b
+	if v-v != 0 { // not finite
+		return v, 0
+	}
+	t := v - a
+	more += (a - (v - t)) + (b - t)
+	whole := v + more
+	return whole, more - (whole - v)
 }
 
 // moments is a cell with the number of samples, their mean, and the sum of the squares of their

@@ -3,8 +3,7 @@
 //
 // The package reads no records. [Compile] makes a [Request] of each range aggregation of a query,
 // with the times and the labels that it needs. The caller fills it, with the samples of a scan or
-// with the counts of an index. [Query.Result] then computes the points. [Evaluate] does these
-// steps one after another.
+// with the counts of an index. [Query.Result] then computes the points.
 //
 //	expression, grid -> Requests -> Add or AddCount by the caller -> Result
 //
@@ -33,7 +32,6 @@
 package metric
 
 import (
-	"context"
 	"fmt"
 	"iter"
 
@@ -47,7 +45,7 @@ type Limits struct {
 	Series int
 	// Points is how many steps a grid may have; 0: 11,000.
 	Points int
-	// Cells is how many cells all series of a query may have, of about 16 bytes each; 0:
+	// Cells is how many cells all series of a query may have, of about 24 bytes each; 0:
 	// 2,000,000. A series counts for its labels too, as for the cells that would need their
 	// memory.
 	Cells int
@@ -55,7 +53,7 @@ type Limits struct {
 	Samples int
 	// Budget is that of the query, from which the memory of cells and values is taken; nil: it
 	// has no bounds.
-	Budget *budget.Budget
+	Budget *budget.Budget `json:"-"`
 }
 
 func (l Limits) filled() Limits {
@@ -137,18 +135,3 @@ func Compile(expr logql.Metric, grid Grid, limits Limits) (*Query, error) {
 // Requests are those of the range aggregations, in the order of the text. A query of numbers
 // alone has none.
 func (q *Query) Requests() []*Request { return q.requests }
-
-// Evaluate compiles a query, has each of its requests filled, and computes the result. It returns
-// an error of fill as it is.
-func Evaluate(ctx context.Context, expr logql.Metric, grid Grid, limits Limits, fill func(context.Context, *Request) error) (*Result, error) {
-	q, err := Compile(expr, grid, limits)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range q.requests {
-		if err := fill(ctx, r); err != nil {
-			return nil, err
-		}
-	}
-	return q.Result(ctx)
-}

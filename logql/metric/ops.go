@@ -29,8 +29,8 @@ type cells interface {
 // operationOf finds the operation of a range aggregation.
 func operationOf(a *logql.RangeAgg) (operation, error) {
 	seconds := a.Range.Window.Seconds()
-	perSecond := func(s sum) float64 { return s.v / seconds }
-	total := func(s sum) float64 { return s.v }
+	perSecond := func(s sum) float64 { return (s.V + s.Rest) / seconds }
+	total := func(s sum) float64 { return s.V + s.Rest }
 	n, v, plus := one, value, add
 	switch a.Op {
 	case "count_over_time":
@@ -39,7 +39,7 @@ func operationOf(a *logql.RangeAgg) (operation, error) {
 		return operation{counts: true, weight: 1, make: summing(n, plus, total)}, nil
 	case "rate":
 		if a.Range.Unwrap != nil {
-			n = v
+			n, plus = v, nil
 		}
 		return operation{counts: true, weight: 1, make: summing(n, plus, perSecond)}, nil
 	case "bytes_over_time":
@@ -57,12 +57,12 @@ func operationOf(a *logql.RangeAgg) (operation, error) {
 // unwrapped finds the operations that need unwrapped values.
 func unwrapped(a *logql.RangeAgg) (operation, error) {
 	seconds := a.Range.Window.Seconds()
-	total := func(s sum) float64 { return s.v }
+	total := func(s sum) float64 { return s.V + s.Rest }
 	switch a.Op {
 	case "sum_over_time":
-		return operation{weight: 1, make: summing(value, add, total)}, nil
+		return operation{weight: 1, make: summing(value, nil, total)}, nil
 	case "avg_over_time":
-		return operation{weight: 1, make: summing(value, add, func(s sum) float64 { return s.v / s.n })}, nil
+		return operation{weight: 1, make: summing(value, nil, func(s sum) float64 { return (s.V + s.Rest) / s.N })}, nil
 	case "min_over_time":
 		return operation{weight: 1, make: summing(value, smaller, total)}, nil
 	case "max_over_time":
@@ -72,11 +72,11 @@ func unwrapped(a *logql.RangeAgg) (operation, error) {
 	case "last_over_time":
 		return operation{weight: 1, make: summing(value, func(_, b float64) float64 { return b }, total)}, nil
 	case "stddev_over_time":
-		return operation{weight: 2, make: spreading(func(m moments) float64 { return math.Sqrt(m.m2 / m.n) })}, nil
+		return operation{weight: 1, make: spreading(func(m moments) float64 { return math.Sqrt(m.m2 / m.n) })}, nil
 	case "stdvar_over_time":
-		return operation{weight: 2, make: spreading(func(m moments) float64 { return m.m2 / m.n })}, nil
+		return operation{weight: 1, make: spreading(func(m moments) float64 { return m.m2 / m.n })}, nil
 	case "rate_counter":
-		return operation{weight: 3, make: counting(seconds)}, nil
+		return operation{weight: 2, make: counting(seconds)}, nil
 	case "quantile_over_time":
 		return operation{weight: 1, make: keeping(a.Param)}, nil
 	}

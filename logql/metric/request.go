@@ -129,6 +129,62 @@ func (r *Request) column(key string, labels []Label, cell int) (*column, error) 
 	return c, nil
 }
 
+// A State has the cells of a series, from one on.
+type State struct {
+	Labels []Label
+	First  int
+	Cells  []sum
+}
+
+// Joins reports whether requests for parts of the time can be joined: those of sums, counts, least and
+// largest values, first and last ones.
+func (r *Request) Joins() bool {
+	_, ok := r.op.make(r).(*sums)
+	return ok
+}
+
+// Part is the same request without samples, for some of the time. Its limits are its own, and it takes no
+// memory from the budget.
+func (r *Request) Part() *Request {
+	limits := r.allows.limits
+	limits.Budget = nil
+	return &Request{
+		Agg: r.Agg, From: r.From, To: r.To, Group: r.Group, Names: r.Names, op: r.op, geo: r.geo,
+		allows: newAllowance(limits), byKey: map[string]*column{}, byLabs: map[string]*column{},
+	}
+}
+
+// States are those of all series, of a request that [Request.Joins].
+func (r *Request) States() (all []State) {
+	for _, c := range r.all {
+		all = append(all, State{c.labels, c.first, c.cells.(*sums).cells()})
+	}
+	return all
+}
+
+// Join adds the states of the same request for a later part. An error is an [*Error], or that of the budget.
+func (r *Request) Join(later []State) error {
+	for _, of := range later {
+		id, last := key(of.Labels), of.First+len(of.Cells)-1
+		if of.First < 0 || last < of.First || last >= r.geo.cells {
+			return errorf("a part has cells that the query has not")
+		}
+		if _, err := r.column(id, of.Labels, of.First); err != nil {
+			return err
+		}
+		c, err := r.column(id, of.Labels, last)
+		if err != nil {
+			return err
+		}
+		s := c.cells.(*sums)
+		for i, cell := range of.Cells {
+			at := s.room + of.First - c.first + i
+			s.all[at] = s.joined(s.all[at], cell)
+		}
+	}
+	return nil
+}
+
 // create finds the series of labels, or makes it, and remembers it under a key.
 func (r *Request) create(id string, labels []Label, cell int) (*column, error) {
 	if i := slices.IndexFunc(labels, func(l Label) bool { return l.Name == errorLabel && l.Value != "" }); i >= 0 {
@@ -174,5 +230,5 @@ func labelCost(labels []Label) int {
 	for _, l := range labels {
 		n += 32 + 2*(len(l.Name)+len(l.Value))
 	}
-	return n / 16
+	return n / cellBytes
 }

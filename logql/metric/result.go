@@ -176,6 +176,7 @@ func (e *run) request(r *Request) (outcome, error) {
 		return outcome{series: e.absent(r, all)}, nil
 	}
 	var o outcome
+	slices.SortFunc(all, func(a, b *column) int { return compare(a.labels, b.labels) }) // which came first does not matter
 	for i, c := range all {
 		if err := e.tick(); err != nil {
 			return o, err

@@ -51,7 +51,7 @@ type View struct {
 	// them. Names that all records have, such as level and msg, do not count.
 	Labels []string
 	// Budget is that of the compiled query; nil: it has no bounds.
-	Budget *budget.Budget
+	Budget *budget.Budget `json:"-"`
 }
 
 // A Label is a name with its value.

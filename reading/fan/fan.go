@@ -6,7 +6,7 @@
 //
 //	Store: gather unflushed records, list -> parts -+-> this process: at once, and those with unflushed records
 //	                                                +-> workers: list later, and ask no ingester
-//	                                                -> lines in order, or sums -> one Outcome
+//	                                                -> lines in order, or numbers joined -> one Outcome
 //
 // A part that a worker does not answer goes to another one, and then to this process. The outcome of an
 // answer that broke off is dropped, and its numbers are too. Its lines stay, as far as all of their times
@@ -197,11 +197,8 @@ func (w *worker) note(err error, rest time.Duration) (fresh bool) {
 func (w *worker) answer(ctx context.Context, d *reading.Division, a reading.Ask, emit func([]byte) error) (ans reading.Answer, err error) {
 	var out *reading.Outcome
 	switch {
-	case d.By != nil:
-		var h *reading.Histogram
-		if h, out, err = w.client.Histogram(ctx, a, *d.By); err == nil {
-			ans.Slots = h.Buckets
-		}
+	case d.Joint != nil:
+		ans.Part, out, err = w.client.Part(ctx, a, d.Joint)
 	case d.Counts:
 		out, err = w.client.Count(ctx, a)
 	default:

@@ -1,6 +1,7 @@
 package fan_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -101,6 +102,7 @@ type crew struct {
 	asked  atomic.Int64 // parts
 	upTo   atomic.Int64 // parts with a limit
 	served sync.Map     // by the number of the worker
+	joints sync.Map     // the kinds of joint questions
 	places []string
 	failed sync.Map
 
@@ -143,6 +145,15 @@ func (c *crew) serve(number int, reader *reading.Reader, guard door.Options) str
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := c.asked.Add(1)
 		c.served.Store(number, true)
+		if joint := r.URL.Query().Get("joint"); joint != "" {
+			var fields map[string]json.RawMessage
+			_ = json.Unmarshal([]byte(joint), &fields) // the worker says what is wrong
+			for kind, of := range fields {
+				if string(of) != "null" {
+					c.joints.Store(kind, true)
+				}
+			}
+		}
 		if q := r.URL.Query(); q.Get("limit") != "" && q.Get("limit") != "0" || q.Get("first") != "" {
 			c.upTo.Add(1)
 		}

@@ -1,6 +1,7 @@
 package fan_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -34,7 +35,7 @@ func drawn(t *testing.T, rng *rand.Rand) *readingtest.House {
 			}
 			lines = append(lines, readingtest.Line{
 				Time: at, Service: []string{"web", "api", "db"}[rng.IntN(3)], Level: []string{"info", "warn", "error"}[rng.IntN(3)],
-				Msg: msg, Fields: fmt.Sprintf(`"n":%d`, number%17),
+				Msg: msg, Fields: fields(rng, number),
 			})
 			number++
 		}
@@ -51,6 +52,21 @@ func drawn(t *testing.T, rng *rand.Rand) *readingtest.House {
 		send(1+rng.IntN(20), 1+rng.IntN(8))
 	}
 	return h
+}
+
+func fields(rng *rand.Rand, number int) string {
+	all := []string{
+		fmt.Sprintf(`"n":%d`, number%17), fmt.Sprintf(`"v":%v`, rng.NormFloat64()*1000), fmt.Sprintf(`"path":"/p%d"`, rng.IntN(9)),
+	}
+	if rng.IntN(3) == 0 {
+		more := []string{
+			`"a":1`, `"a":"1"`, `"a":null`, `"a":{"b":"x,y"}`, `"a":"\"1\""`,
+			fmt.Sprintf(`"f%d":true`, rng.IntN(9)), `"v":"Inf"`, `"v":1e300`,
+		}
+		all = append(all, more[rng.IntN(len(more))])
+	}
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return strings.Join(all, ",")
 }
 
 // draw draws a question.
@@ -73,7 +89,7 @@ func draw(rng *rand.Rand) reading.Ask {
 		a.Range.From = at()
 		a.Range.To = a.Range.From + int64(time.Hour)*int64(1+rng.IntN(4))
 	}
-	switch rng.IntN(8) {
+	switch rng.IntN(9) {
 	case 0:
 		a.Texts = []string{"took 1"}
 	case 1:
@@ -88,6 +104,8 @@ func draw(rng *rand.Rand) reading.Ask {
 		a.Exprs, a.Not = []string{"took [0-4]"}, true
 	case 6:
 		a.Live = reading.Off
+	case 7:
+		a.Where = []string{"nosuch > 3", "f3 == 1", "a > 0"}[rng.IntN(3)]
 	}
 	switch rng.IntN(4) {
 	case 0:
@@ -124,13 +142,15 @@ func said(t *testing.T, s reading.Source, a reading.Ask, what int) string {
 		out, err = s.Records(t.Context(), a, func(lines []byte) error { text += string(lines); return nil })
 	case 1:
 		out, err = s.Count(t.Context(), a)
-	default:
+	case 2, 3, 4:
 		var h *reading.Histogram
 		by := []time.Duration{time.Minute, 7 * time.Second, time.Hour}[what%3]
 		h, out, err = s.Histogram(t.Context(), a, reading.Slices{By: by, Zone: time.UTC})
 		if err == nil {
 			text = strings.ReplaceAll(fmt.Sprint(*h), "} {", "}\n{") + "\n"
 		}
+	default:
+		text, out, err = joint(t, s, a, what)
 	}
 	if err != nil {
 		return fmt.Sprintf("%T %v", err, err)
@@ -150,6 +170,69 @@ func said(t *testing.T, s reading.Source, a reading.Ask, what int) string {
 		absent, out.Warnings)
 }
 
+// joint is the answer to a question that is joined of states, in words.
+func joint(t *testing.T, s reading.Source, a reading.Ask, what int) (text string, out *reading.Outcome, err error) {
+	t.Helper()
+	var answer any
+	rng := rand.New(rand.NewPCG(uint64(what), 2))
+	pick := func(all ...string) string { return all[rng.IntN(len(all))] }
+	switch what % 4 {
+	case 0:
+		lengths := []time.Duration{time.Minute, 17 * time.Second, 24 * time.Hour, 0}
+		by := reading.Slices{By: lengths[rng.IntN(4)], Top: rng.IntN(9), Zone: time.UTC}
+		if rng.IntN(2) == 0 {
+			by.Zone = time.FixedZone("+05:30", 19800)
+		}
+		if err := by.ReadSplit(pick("level", "service,level", "a", "n,path", "service", "v", "took")); err != nil {
+			t.Fatal(err)
+		}
+		answer, out, err = s.Histogram(t.Context(), a, by)
+	case 1:
+		fields := [][]string{nil, {"level"}, {"path", "service", "v"}, {"nosuch"}}
+		o := reading.SurveyOptions{Top: rng.IntN(5), Fields: fields[rng.IntN(4)]}
+		answer, out, err = s.Survey(t.Context(), a, o)
+	case 2:
+		o := reading.PatternOptions{Top: rng.IntN(5)}
+		if rng.IntN(2) == 0 {
+			end := noon.Add(time.Duration(rng.IntN(3*3600)) * time.Second)
+			o.Against = &reading.Range{From: noon.UnixNano(), To: end.UnixNano()}
+		}
+		answer, out, err = s.Patterns(t.Context(), a, o)
+	default:
+		day := reading.Range{From: noon.UnixNano(), To: noon.Add(6 * time.Hour).UnixNano()}
+		table := reading.Table{LogQL: numbers(pick), Range: day}
+		table.Step = []time.Duration{0, time.Minute, 13 * time.Minute, time.Hour}[rng.IntN(4)]
+		answer, out, err = s.Table(t.Context(), table)
+	}
+	if err != nil {
+		return "", out, err
+	}
+	if table, ok := answer.([]reading.Row); ok {
+		for _, row := range table { // with numbers that JSON has not
+			text += fmt.Sprintln(row)
+		}
+		return text, out, nil
+	}
+	b, err := json.MarshalIndent(answer, "", " ")
+	return string(b), out, err
+}
+
+// numbers draws a query.
+func numbers(pick func(...string) string) string {
+	over := pick("1m", "10m", "1h", "7m", "5h")
+	selector := pick(`{service=~".+"}`, `{service="web"}`,
+		`{service=~"web|db"} | level=~"info|error"`, `{service=~".+"} |= "took"`)
+	op := pick("sum_over_time", "avg_over_time", "min_over_time",
+		"max_over_time", "first_over_time", "last_over_time", "rate", "stddev_over_time")
+	skip := pick(` | __error__=""`, ` | __error__=""`, "")
+	numbers := fmt.Sprintf(`%s(%s | unwrap %s%s [%s])`, op, selector, pick("v", "v", "n"), skip, over)
+	op = pick("count_over_time", "rate", "bytes_over_time", "bytes_rate", "absent_over_time")
+	records := fmt.Sprintf(`%s(%s [%s]%s)`, op, selector, over, pick("", " offset 10m", " offset -10m"))
+	return pick(numbers, "quantile_over_time(0.5, "+selector+" | unwrap n [1h])",
+		"sum by (path) ("+numbers+")", "avg by (level) ("+numbers+")", "topk(2, "+records+")", records,
+		"sum by (service, level) ("+records+")", "sum("+records+" / 3) / sum("+numbers+")")
+}
+
 // A shared store answers as the store does, whatever its workers do.
 func TestSame(t *testing.T) {
 	rounds, asked, upTo := 40, int64(0), int64(0)
@@ -165,6 +248,9 @@ func TestSame(t *testing.T) {
 			alone, shared := h.Reader().For(nil), h.ReaderWith(reading.Options{Sharing: c.open(int64(500 + rng.IntN(4000)))}).For(nil)
 			for range 15 {
 				a, what := draw(rng), rng.IntN(5)
+				if rng.IntN(2) == 0 {
+					what = 5 + rng.IntN(1<<20)
+				}
 				want, got := said(t, alone, a, what), said(t, shared, a, what)
 				if want != got {
 					t.Fatalf("%d of %+v:\n%s\nalone:\n%s", what, a, differ(got, want), differ(want, got))

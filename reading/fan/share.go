@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -47,7 +48,7 @@ func (c *Crew) Share(ctx context.Context, d *reading.Division, emit func(lines [
 	for i := range s.parts {
 		s.parts[i].Part, s.parts[i].number, s.parts[i].back = d.Parts[i], i, d.Reverse
 	}
-	if !d.Counts {
+	if !d.Counts || d.Joint != nil {
 		s.window = 4
 	}
 	defer context.AfterFunc(ctx, func() {
@@ -205,9 +206,9 @@ func (s *share) ask(p *part, w *worker) bool {
 		p.err = s.ctx.Err()
 		return true
 	}
-	fresh := w.note(err, s.crew.o.Rest)
+	wrong := errors.As(err, new(*reading.AskError)) // the question: this process tells what is
 	if err != nil {
-		if fresh {
+		if !wrong && w.note(err, s.crew.o.Rest) {
 			s.crew.o.Failed(w.name, err)
 		}
 		s.mu.Lock()
@@ -215,6 +216,7 @@ func (s *share) ask(p *part, w *worker) bool {
 		p.broken()
 		return false
 	}
+	w.note(nil, 0)
 	p.err = s.took(p, ans, true)
 	return true
 }
@@ -303,6 +305,10 @@ func (s *share) give(emit func(lines []byte) error) error {
 			}
 			spare = lines
 		}
+		if p.err == nil && s.d.Joint != nil {
+			p.err = s.d.Join(s.ctx, &p.answer)
+			p.answer.Part = nil
+		}
 		if p.err != nil {
 			return p.err
 		}
@@ -359,7 +365,7 @@ func (s *share) next(p *part, spare []byte) ([]byte, error) {
 
 // joined joins the answers of the parts.
 func (s *share) joined() (all reading.Answer) {
-	slots, any := map[int64]*reading.Slot{}, false
+	any := false
 	for i := range s.parts[:s.ends] {
 		p := &s.parts[i]
 		all.Join(&p.answer.Summary)
@@ -369,21 +375,9 @@ func (s *share) joined() (all reading.Answer) {
 		} else if p.elsewhere {
 			all.Notes = slices.DeleteFunc(all.Notes, func(note string) bool { return !slices.Contains(p.answer.Notes, note) })
 		}
-		for _, of := range p.answer.Slots {
-			if slots[of.Start] == nil {
-				slots[of.Start] = &reading.Slot{Bucket: reading.Bucket{Start: of.Start}}
-			}
-			for level, n := range of.Levels {
-				slots[of.Start].Levels[level] += n
-			}
-		}
 	}
 	if s.d.Limit > 0 {
 		all.Records, all.More = s.shown, s.more
 	}
-	for _, of := range slots {
-		all.Slots = append(all.Slots, *of)
-	}
-	slices.SortFunc(all.Slots, func(a, b reading.Slot) int { return cmp.Compare(a.Start, b.Start) })
 	return all
 }

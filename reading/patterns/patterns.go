@@ -58,24 +58,26 @@ type Options struct {
 
 // Miner finds templates. One goroutine may use it.
 type Miner struct {
-	o       Options
-	masker  masker
-	at      map[string]int // of a masked message in groups
-	groups  []*group
-	bytes   int64
-	folds   int
-	full    bool // no group is added any more
-	by      [windows]step
-	records [windows]int64
-	others  [windows]int64
-	buf     []byte
+	// Groups, and so on, are for [Miner.Join] of one that was written by gob.
+	Groups  []*group
+	Folds   int
+	By      [windows]step
+	Records [windows]int64
+	Others  [windows]int64
+
+	o      Options
+	masker masker
+	at     map[string]int // of a masked message in groups
+	bytes  int64
+	full   bool // no group is added any more
+	buf    []byte
 }
 
 // A group is the records of one masked message, or of a template of some.
 type group struct {
-	masked string
-	form   form
-	in     [windows]Stats
+	Masked string
+	Form   form
+	In     [windows]Stats
 }
 
 // New returns a miner without records.
@@ -89,20 +91,20 @@ func (m *Miner) Add(window int, e *record.Entry) error {
 	if err := m.o.Budget.Err(); err != nil {
 		return err
 	}
-	m.records[window]++
+	m.Records[window]++
 	msg := m.message(e.Line)
 	masked, f := m.masker.mask(msg)
 	at, ok := m.at[string(masked)]
 	if !ok {
 		if at = m.add(masked); at < 0 {
-			m.others[window]++
+			m.Others[window]++
 			return nil
 		}
 	}
-	g := m.groups[at]
-	g.form |= f
-	m.by[window].see(e.Time, func() { m.coarser(window) })
-	g.in[window].add(e, msg, m.by[window].length, m.room)
+	g := m.Groups[at]
+	g.Form |= f
+	m.By[window].see(e.Time, func() { m.coarser(window) })
+	g.In[window].add(e, msg, m.By[window].Length, m.room)
 	return nil
 }
 
@@ -126,10 +128,10 @@ func (m *Miner) add(masked []byte) int {
 	if m.full {
 		return -1
 	}
-	g := &group{masked: string(masked)}
-	if len(m.groups) >= m.o.Messages || !m.room(m.size(g)) {
+	g := &group{Masked: string(masked)}
+	if len(m.Groups) >= m.o.Messages || !m.room(m.size(g)) {
 		m.fold()
-		if at, ok := m.at[g.masked]; ok {
+		if at, ok := m.at[g.Masked]; ok {
 			return at
 		}
 		if m.full || !m.room(m.size(g)) {
@@ -137,9 +139,9 @@ func (m *Miner) add(masked []byte) int {
 			return -1
 		}
 	}
-	m.groups = append(m.groups, g)
-	m.at[g.masked] = len(m.groups) - 1
-	return len(m.groups) - 1
+	m.Groups = append(m.Groups, g)
+	m.at[g.Masked] = len(m.Groups) - 1
+	return len(m.Groups) - 1
 }
 
 // room takes memory. If the budget does not have it, there is no more than that from now on.
@@ -157,9 +159,9 @@ func (m *Miner) room(n int64) bool {
 
 // size is the memory of a group.
 func (m *Miner) size(g *group) int64 {
-	n := int64(len(g.masked)) + overhead + windowBytes*int64(m.o.Windows)
-	for w := range g.in {
-		n += g.in[w].size()
+	n := int64(len(g.Masked)) + overhead + windowBytes*int64(m.o.Windows)
+	for w := range g.In {
+		n += g.In[w].size()
 	}
 	return n
 }
@@ -176,35 +178,35 @@ func (m *Miner) fold() {
 		groups = append(groups, g)
 		m.bytes += m.size(g)
 	}
-	m.groups = groups
+	m.Groups = groups
 	clear(m.at)
 	for i, g := range groups {
-		m.at[g.masked] = i
+		m.at[g.Masked] = i
 	}
 	m.o.Budget.Give(before - m.bytes)
-	m.folds++
-	m.full = m.folds >= mostFolds || len(groups) > m.o.Messages/4*3 || m.bytes > m.o.Bytes/4*3
+	m.Folds++
+	m.full = m.Folds >= mostFolds || len(groups) > m.o.Messages/4*3 || m.bytes > m.o.Bytes/4*3
 }
 
 func (m *Miner) texts() []string {
-	texts := make([]string, len(m.groups))
-	for i, g := range m.groups {
-		texts[i] = g.masked
+	texts := make([]string, len(m.Groups))
+	for i, g := range m.Groups {
+		texts[i] = g.Masked
 	}
 	return texts
 }
 
 // joined is the group of a template.
 func (m *Miner) joined(s *shape) *group {
-	first := m.groups[s.of[0]]
+	first := m.Groups[s.of[0]]
 	if len(s.of) == 1 {
 		return first
 	}
-	g := &group{masked: string(bytes.Join(s.words, []byte{between}))}
+	g := &group{Masked: string(bytes.Join(s.words, []byte{between}))}
 	for _, i := range s.of {
-		g.form |= m.groups[i].form
+		g.Form |= m.Groups[i].Form
 		for w := range windows {
-			g.in[w].join(&m.groups[i].in[w])
+			g.In[w].join(&m.Groups[i].In[w], func(int64) bool { return true }) // which the other one has
 		}
 	}
 	return g
@@ -212,9 +214,42 @@ func (m *Miner) joined(s *shape) *group {
 
 // coarser gives the buckets of a window a greater length.
 func (m *Miner) coarser(window int) {
-	for _, g := range m.groups {
-		g.in[window].cut(m.by[window].length)
+	for _, g := range m.Groups {
+		g.In[window].cut(m.By[window].Length)
 	}
+}
+
+// Join adds the records of another miner, which is of no use after that. An error is that of the budget.
+func (m *Miner) Join(o *Miner) error {
+	m.Folds += o.Folds
+	for w := range windows {
+		m.Records[w] += o.Records[w]
+		m.Others[w] += o.Others[w]
+		if by := o.By[w]; by.Any {
+			m.By[w].see(by.First, func() { m.coarser(w) })
+			m.By[w].see(by.Last, func() { m.coarser(w) })
+		}
+	}
+	for _, of := range o.Groups {
+		if err := m.o.Budget.Err(); err != nil {
+			return err
+		}
+		at, ok := m.at[of.Masked]
+		if !ok {
+			at = m.add([]byte(of.Masked))
+		}
+		for w := range windows {
+			in := &of.In[w]
+			if at < 0 {
+				m.Others[w] += in.Count
+				continue
+			}
+			m.Groups[at].Form |= of.Form
+			in.cut(m.By[w].Length)
+			m.Groups[at].In[w].join(in, m.room)
+		}
+	}
+	return nil
 }
 
 // Pattern is a template with its records.
@@ -248,19 +283,19 @@ type Result struct {
 
 // Patterns ends the miner and returns its templates. Conditions come by [Result.Describe].
 func (m *Miner) Patterns() *Result {
-	r := &Result{Records: m.records, Others: m.others, Folded: m.folds > 0, budget: m.o.Budget}
+	r := &Result{Records: m.Records, Others: m.Others, Folded: m.Folds > 0, budget: m.o.Budget}
 	for w := range windows {
-		r.By[w] = m.by[w].length
+		r.By[w] = m.By[w].Length
 	}
 	shapes := cluster(m.texts())
 	for i := range shapes {
 		s := &shapes[i]
 		g := m.joined(s)
-		p := &Pattern{ID: idOf(s.words), Template: text(s.words, g.form), In: g.in, expr: expression(s.words, g.form)}
+		p := &Pattern{ID: idOf(s.words), Template: text(s.words, g.Form), In: g.In, expr: expression(s.words, g.Form)}
 		for w := range windows {
 			if in := &p.In[w]; in.Count > 0 {
-				in.Example = strings.ToValidUTF8(string(in.text), "\ufffd")
-				in.text = nil
+				in.Example = strings.ToValidUTF8(string(in.Text), "\ufffd")
+				in.Text = nil
 				Sort(in.Services)
 				p.sample = cmp.Or(p.sample, in.Example)
 			}

@@ -27,8 +27,7 @@ type Stats struct {
 	Entry   record.Entry
 	// From is the service of the example.
 	From string
-
-	text []byte // of the example
+	Text []byte // of the example
 }
 
 // Service counts the records of a service.
@@ -59,16 +58,16 @@ func (s *Stats) add(e *record.Entry, msg []byte, by time.Duration, room func(int
 		return
 	}
 	text := record.CutText(msg, exampleBytes)
-	if more := len(text) - cap(s.text); more > 0 {
+	if more := len(text) - cap(s.Text); more > 0 {
 		if !room(int64(more)) {
 			if s.Count > 1 {
 				return
 			}
 			text = record.CutText(text, shortBytes)
 		}
-		s.text = make([]byte, 0, len(text))
+		s.Text = make([]byte, 0, len(text))
 	}
-	s.text = append(s.text[:0], text...)
+	s.Text = append(s.Text[:0], text...)
 	s.Entry = record.Entry{Time: e.Time, ID: e.ID}
 	if s.From != string(service) {
 		s.From = string(service)
@@ -77,7 +76,7 @@ func (s *Stats) add(e *record.Entry, msg []byte, by time.Duration, room func(int
 
 // size is the memory of the example and the services.
 func (s *Stats) size() int64 {
-	n := int64(cap(s.text))
+	n := int64(cap(s.Text))
 	for i := range s.Services {
 		n += serviceBytes + int64(len(s.Services[i].Name))
 	}
@@ -125,8 +124,9 @@ func (s *Stats) cut(by time.Duration) {
 	s.Buckets = all
 }
 
-// join adds the records of another template.
-func (s *Stats) join(of *Stats) {
+// join adds the records of another template. A service that one of them has left out is left out. room
+// takes the memory of an example and of a service.
+func (s *Stats) join(of *Stats, room func(int64) bool) {
 	if of.Count == 0 {
 		return
 	}
@@ -134,19 +134,41 @@ func (s *Stats) join(of *Stats) {
 		s.First, s.Last = of.First, of.Last
 	}
 	if s.Count == 0 || s.Entry.Compare(&of.Entry) < 0 {
-		s.Entry, s.text, s.From = of.Entry, of.text, of.From
+		text := of.Text
+		if more := len(text) - cap(s.Text); more > 0 && !room(int64(more)) {
+			text = record.CutText(text, shortBytes)
+		}
+		s.Entry, s.Text, s.From = of.Entry, text, of.From
 	}
 	s.First, s.Last = min(s.First, of.First), max(s.Last, of.Last)
+	whole, all := s.hasAll(), room
+	if !whole {
+		all = func(int64) bool { return false }
+	}
+	for _, from := range of.Services {
+		s.from([]byte(from.Name), from.Count, all)
+	}
+	if !of.hasAll() {
+		s.Services = slices.DeleteFunc(s.Services, func(from Service) bool {
+			return !slices.ContainsFunc(of.Services, func(o Service) bool { return o.Name == from.Name })
+		})
+	}
 	s.Count += of.Count
 	for l, n := range of.Levels {
 		s.Levels[l] += n
 	}
-	for _, from := range of.Services {
-		s.from([]byte(from.Name), from.Count, func(int64) bool { return true }) // the other one has it
-	}
 	for _, b := range of.Buckets {
 		s.bucket(b.Start, b.Count)
 	}
+}
+
+// hasAll reports whether no service was left out.
+func (s *Stats) hasAll() bool {
+	n := s.Count
+	for _, from := range s.Services {
+		n -= from.Count
+	}
+	return n == 0
 }
 
 // Sort puts services in order: those with the most records first.
@@ -157,27 +179,27 @@ func Sort(all []Service) {
 // A step is the length of the buckets of a window: the shortest one that divides its records into
 // as many as there may be.
 type step struct {
-	length      time.Duration
-	any         bool
-	first, last int64
+	Length      time.Duration
+	Any         bool
+	First, Last int64
 }
 
 // see notes the time of a record. coarser is called if the length has become greater.
 func (b *step) see(ns int64, coarser func()) {
-	if !b.any {
-		*b = step{length: time.Second, any: true, first: ns, last: ns}
+	if !b.Any {
+		*b = step{Length: time.Second, Any: true, First: ns, Last: ns}
 	}
-	if ns > b.first && ns <= b.last {
+	if ns > b.First && ns <= b.Last {
 		return
 	}
-	b.first, b.last = min(b.first, ns), max(b.last, ns)
+	b.First, b.Last = min(b.First, ns), max(b.Last, ns)
 	grown := false
 	for _, next := range lengths() {
-		if floor(b.last, b.length)/int64(b.length)-floor(b.first, b.length)/int64(b.length) < mostBuckets {
+		if floor(b.Last, b.Length)/int64(b.Length)-floor(b.First, b.Length)/int64(b.Length) < mostBuckets {
 			break
 		}
-		if next > b.length {
-			b.length, grown = next, true
+		if next > b.Length {
+			b.Length, grown = next, true
 		}
 	}
 	if grown {

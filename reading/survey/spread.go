@@ -46,10 +46,11 @@ type SpreadOptions struct {
 type Spread struct {
 	// Total is the number of records.
 	Total int64
+	// At and Floor are for [Spread.Join] of one that was written by gob.
+	At    map[string]*counted
+	Floor int64 // a value that is not in At has at most so many records
 
 	o     SpreadOptions
-	at    map[string]*counted
-	floor int64 // a value that is not in at has at most so many records
 	bytes int64 // taken from the budget
 	buf   []byte
 	plain []byte
@@ -58,7 +59,7 @@ type Spread struct {
 // counted is a value.
 type counted struct {
 	Share
-	short int64 // so many records, at most, were forgotten
+	Short int64 // so many records, at most, were forgotten
 }
 
 // Share is a combination of values with the numbers of its records.
@@ -85,7 +86,7 @@ type Shares struct {
 }
 
 // NewSpread returns a spread without records.
-func NewSpread(o SpreadOptions) *Spread { return &Spread{o: o, at: map[string]*counted{}} }
+func NewSpread(o SpreadOptions) *Spread { return &Spread{o: o, At: map[string]*counted{}} }
 
 // Add counts a line in the bucket with a start. An error is that of the budget.
 func (s *Spread) Add(start int64, line []byte) error {
@@ -172,8 +173,8 @@ func (s *Spread) Count(start int64, combination []byte, n int64) error {
 		return err
 	}
 	if c == nil {
-		c = &counted{Share: Share{Text: string(combination)}, short: s.floor}
-		s.at[c.Text] = c
+		c = &counted{Share: Share{Text: string(combination)}, Short: s.Floor}
+		s.At[c.Text] = c
 	}
 	if last := len(c.Cells) - 1; last >= 0 && c.Cells[last].Start == start {
 		c.Cells[last].Count += n
@@ -189,7 +190,7 @@ func (s *Spread) Count(start int64, combination []byte, n int64) error {
 // none. It returns the combination; nil: it is new.
 func (s *Spread) room(start int64, combination []byte) (*counted, error) {
 	for {
-		c := s.at[string(combination)]
+		c := s.At[string(combination)]
 		need := int64(cellBytes)
 		switch {
 		case c == nil:
@@ -197,9 +198,9 @@ func (s *Spread) room(start int64, combination []byte) (*counted, error) {
 		case c.Cells[len(c.Cells)-1].Start == start:
 			return c, nil
 		}
-		few := len(s.at) <= leastSpread
+		few := len(s.At) <= leastSpread
 		switch {
-		case !few && (c == nil && len(s.at) >= s.o.Values || s.bytes+need > s.o.Bytes):
+		case !few && (c == nil && len(s.At) >= s.o.Values || s.bytes+need > s.o.Bytes):
 		case s.o.Budget.Try(need):
 			s.bytes += need
 			return c, nil
@@ -213,39 +214,60 @@ func (s *Spread) room(start int64, combination []byte) (*counted, error) {
 
 // forget forgets the half of the values with the fewest records, and all that have as few.
 func (s *Spread) forget() {
-	counts := make([]int64, 0, len(s.at))
-	for _, c := range s.at {
-		counts = append(counts, c.Count+c.short)
+	counts := make([]int64, 0, len(s.At))
+	for _, c := range s.At {
+		counts = append(counts, c.Count+c.Short)
 	}
 	slices.Sort(counts)
-	s.floor = counts[(len(counts)-1)/2]
-	for text, c := range s.at {
-		if c.Count+c.short <= s.floor {
+	s.Floor = counts[(len(counts)-1)/2]
+	for text, c := range s.At {
+		if c.Count+c.Short <= s.Floor {
 			n := spreadOverhead + int64(len(text)) + cellBytes*int64(len(c.Cells))
 			s.bytes -= n
 			s.o.Budget.Give(n)
-			delete(s.at, text)
+			delete(s.At, text)
 		}
 	}
 }
 
 // Top are the most frequent combinations, at most so many.
 func (s *Spread) Top(most int) Shares {
-	all := slices.SortedFunc(maps.Values(s.at), func(a, b *counted) int {
+	all := slices.SortedFunc(maps.Values(s.At), func(a, b *counted) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Text, b.Text))
 	})
-	out := Shares{Distinct: len(all), Capped: s.floor > 0}
-	rest := s.floor // the most records that another value may have
+	out := Shares{Distinct: len(all), Capped: s.Floor > 0}
+	rest := s.Floor // the most records that another value may have
 	for i, c := range all {
 		if i >= most {
-			rest = max(rest, c.Count+c.short)
+			rest = max(rest, c.Count+c.Short)
 			continue
 		}
 		out.All = append(out.All, c.Share)
-		out.Short = max(out.Short, c.short)
+		out.Short = max(out.Short, c.Short)
 	}
-	if s.floor > 0 && (len(out.All) < most || rest >= out.All[most-1].Count) {
-		out.Short = s.floor
+	if s.Floor > 0 && (len(out.All) < most || rest >= out.All[most-1].Count) {
+		out.Short = s.Floor
 	}
 	return out
+}
+
+// Join adds the counts of another spread, of the same fields and other records. An error is that of the
+// budget.
+func (s *Spread) Join(o *Spread) error {
+	total := s.Total + o.Total
+	s.Floor += o.Floor
+	for _, c := range s.At {
+		c.Short += o.Floor
+	}
+	for _, text := range slices.Sorted(maps.Keys(o.At)) {
+		of := o.At[text]
+		for _, cell := range of.Cells {
+			if err := s.Count(cell.Start, []byte(text), cell.Count); err != nil {
+				return err
+			}
+		}
+		s.At[text].Short += of.Short - o.Floor // it may have lost so many there, and not as many as any other
+	}
+	s.Total = total
+	return nil
 }

@@ -59,12 +59,54 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Whatever the bounds, a spread agrees with a plain count, or says by how much it may differ.
+// drawn is a plain count of drawn values.
+type drawn struct {
+	counts map[string]int64
+	cells  map[string][]survey.Cell
+	n      int
+}
+
+// check compares the most frequent values of a spread with the plain count.
+func (d *drawn) check(s *survey.Spread, most int) (survey.Shares, error) {
+	var want []string
+	for value := range d.counts {
+		want = append(want, value)
+	}
+	slices.SortFunc(want, func(a, b string) int { return cmp.Or(cmp.Compare(d.counts[b], d.counts[a]), cmp.Compare(a, b)) })
+	top := s.Top(most)
+	if s.Total != int64(d.n) || top.Capped != (top.Distinct < len(d.counts)) && !top.Capped {
+		return top, fmt.Errorf("%d records, %+v", s.Total, top)
+	}
+	for i, v := range top.All {
+		real := d.counts[v.Text]
+		if v.Count > real || v.Count < real-top.Short {
+			return top, fmt.Errorf("%s has %d of %d, and %d may be missing", v.Text, v.Count, real, top.Short)
+		}
+		if top.Short == 0 && (v.Text != want[i] || numbers(v.Cells) != numbers(d.cells[v.Text])) {
+			return top, fmt.Errorf("value %d is %s %s, not %s %s", i, v.Text, numbers(v.Cells), want[i], numbers(d.cells[want[i]]))
+		}
+	}
+	for _, value := range want[:min(most, len(want))] { // one that is left out has few more than the last
+		if !slices.ContainsFunc(top.All, func(v survey.Share) bool { return v.Text == value }) {
+			last := int64(0)
+			if len(top.All) == most {
+				last = top.All[most-1].Count
+			}
+			if d.counts[value] > last+top.Short {
+				return top, fmt.Errorf("%s with %d is missing, the last has %d, short by %d", value, d.counts[value], last, top.Short)
+			}
+		}
+	}
+	return top, nil
+}
+
+// Whatever the bounds, a spread agrees with a plain count, or says by how much it may differ, and so does
+// one that is joined of slices.
 func TestSpreadBounded(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	exact, capped, short := 0, 0, 0
-	for round := range 18 {
+	for round := range 36 {
 		// Few values, many with frequent ones among them, and many that are all rare.
 		kind := round % 3
 		distinct, records, most := []int{1, 4000, 4000}[kind]+rng.IntN([]int{300, 9000, 9000}[kind]), 5000+rng.IntN(5000), 1+rng.IntN([]int{8, 1, 8}[kind])
@@ -72,46 +114,39 @@ func TestSpreadBounded(t *testing.T) {
 		if kind == 0 {
 			o = survey.SpreadOptions{Values: 5000, Bytes: 4 << 20}
 		}
-		s, counts, cells := survey.NewSpread(o), map[string]int64{}, map[string][]survey.Cell{}
+		s, d := survey.NewSpread(o), drawn{map[string]int64{}, map[string][]survey.Cell{}, records}
+		whole, pieces := s, 1+rng.IntN(5)
+		if round < 18 {
+			pieces = 0
+		}
+		next := func() { // joins the piece to the whole
+			if err := whole.Join(sent(t, s)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for i := range records {
+			if pieces > 0 && rng.IntN(records) < pieces || i == 0 && pieces > 0 {
+				if i > 0 {
+					next()
+				}
+				s = survey.NewSpread(o)
+			}
 			value := fmt.Sprint(rng.IntN(distinct))
 			if kind != 2 && rng.IntN(3) == 0 {
 				value = fmt.Sprint("often", rng.IntN(1+round%2))
 			}
-			counts[value]++
-			cells[value] = append(cells[value], survey.Cell{Start: int64(i / 1000), Count: 1})
+			d.counts[value]++
+			d.cells[value] = append(d.cells[value], survey.Cell{Start: int64(i / 1000), Count: 1})
 			if err := s.Count(int64(i/1000), []byte(value), 1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		var want []string
-		for value := range counts {
-			want = append(want, value)
+		if pieces > 0 {
+			next()
 		}
-		slices.SortFunc(want, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
-		top := s.Top(most)
-		if s.Total != int64(records) || top.Capped != (top.Distinct < len(counts)) && !top.Capped {
-			t.Fatalf("seed %d: %d records, %+v", seed, s.Total, top)
-		}
-		for i, v := range top.All {
-			real := counts[v.Text]
-			if v.Count > real || v.Count < real-top.Short {
-				t.Fatalf("seed %d: %s has %d of %d, and %d may be missing", seed, v.Text, v.Count, real, top.Short)
-			}
-			if top.Short == 0 && (v.Text != want[i] || numbers(v.Cells) != numbers(cells[v.Text])) {
-				t.Fatalf("seed %d: value %d is %s %s, not %s %s", seed, i, v.Text, numbers(v.Cells), want[i], numbers(cells[want[i]]))
-			}
-		}
-		for _, value := range want[:min(most, len(want))] { // one that is left out has few more than the last
-			if !slices.ContainsFunc(top.All, func(v survey.Share) bool { return v.Text == value }) {
-				last := int64(0)
-				if len(top.All) == most {
-					last = top.All[most-1].Count
-				}
-				if counts[value] > last+top.Short {
-					t.Fatalf("seed %d: %s with %d is missing, the last has %d, short by %d", seed, value, counts[value], last, top.Short)
-				}
-			}
+		top, err := d.check(whole, most)
+		if err != nil {
+			t.Fatalf("seed %d, round %d: %v", seed, round, err)
 		}
 		switch {
 		case top.Short > 0:

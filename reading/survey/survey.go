@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -50,13 +51,14 @@ type Survey struct {
 	Records int64
 	// More says that further fields were left out.
 	More bool
+	// All are the fields in the order of their first sight, for [Survey.Join] of one that was written by gob.
+	All []*Field
 
 	o      Options
 	only   []string // the wanted fields, each once
 	wanted []*Field // by only; nil: not seen yet
 	joint  *Field   // nil: combinations are not counted
 	at     map[string]*Field
-	all    []*Field // in the order of their first sight
 	bytes  int
 	buf    []byte
 }
@@ -71,7 +73,7 @@ func New(o Options) *Survey {
 	}
 	s.wanted = make([]*Field, len(s.only))
 	if o.Together {
-		s.joint = &Field{at: map[string]int{}}
+		s.joint = &Field{At: map[string]int{}}
 	}
 	return s
 }
@@ -88,9 +90,10 @@ type Field struct {
 	Distinct int
 	Capped   bool
 
-	at     map[string]int // of a value in counts
-	counts []int64
-	types  []Types
+	// At, Counts and Kinds are the values: At has the places of their numbers and their types.
+	At     map[string]int
+	Counts []int64
+	Kinds  []Types
 }
 
 // Value is a value of a field, with the number of records that have it, and its types: without
@@ -210,13 +213,13 @@ func Plain(value []byte) string {
 
 // add adds a field; nil: it is left out.
 func (s *Survey) add(name string) *Field {
-	if s.o.Fields > 0 && len(s.all) == s.o.Fields || !s.fits(len(name)) {
+	if s.More || s.o.Fields > 0 && len(s.All) == s.o.Fields || !s.fits(len(name)) {
 		s.More = true
 		return nil
 	}
-	f := &Field{Name: name, at: map[string]int{}}
+	f := &Field{Name: name, At: map[string]int{}}
 	s.at[name] = f
-	s.all = append(s.all, f)
+	s.All = append(s.All, f)
 	return f
 }
 
@@ -245,19 +248,29 @@ func (s *Survey) take(f *Field, value []byte) {
 
 // count counts a value.
 func (s *Survey) count(f *Field, value []byte, types Types) {
-	if at, ok := f.at[string(value)]; ok {
-		f.counts[at]++
-		f.types[at] |= types
+	if at, ok := f.At[string(value)]; ok {
+		f.Counts[at]++
+		f.Kinds[at] |= types
 		return
 	}
-	if f.Distinct == s.o.Values || !s.fits(len(value)) {
+	if at, ok := s.place(f, string(value)); ok {
+		f.Counts[at]++
+		f.Kinds[at] |= types
+	}
+}
+
+// place makes place for the counts of a new value. Behind one without a place there is none either: it
+// may have been seen before.
+func (s *Survey) place(f *Field, value string) (at int, ok bool) {
+	if f.Capped || f.Distinct == s.o.Values || !s.fits(len(value)) {
 		f.Capped = true
-		return
+		return 0, false
 	}
-	f.at[string(value)] = f.Distinct
-	f.counts = append(f.counts, 1)
-	f.types = append(f.types, types)
+	at = f.Distinct
+	f.At[value] = at
+	f.Counts, f.Kinds = append(f.Counts, 0), append(f.Kinds, 0)
 	f.Distinct++
+	return at, true
 }
 
 // fits reports whether a text fits into the bounds, and takes its memory then.
@@ -270,19 +283,19 @@ func (s *Survey) fits(n int) bool {
 }
 
 // Fields are the fields, in the order of their first sight.
-func (s *Survey) Fields() []*Field { return s.all }
+func (s *Survey) Fields() []*Field { return s.All }
 
 // Top are the most frequent values of a field, at most so many; 0: all.
 func (f *Field) Top(most int) []Value {
 	top := Top(func(yield func(string, int64) bool) {
-		for text, at := range f.at {
-			if !yield(text, f.counts[at]) {
+		for text, at := range f.At {
+			if !yield(text, f.Counts[at]) {
 				return
 			}
 		}
 	}, most)
 	for i := range top {
-		top[i].Types = f.types[f.at[top[i].Text]]
+		top[i].Types = f.Kinds[f.At[top[i].Text]]
 	}
 	return top
 }
@@ -306,15 +319,15 @@ func Top(counts iter.Seq2[string, int64], most int) []Value {
 	return all
 }
 
-// Join adds the names and values of another survey of the same options, but for its bounds: it has all
-// of them. Examples and combinations are not added. An error is that of the budget.
+// Join adds the names and values of another survey of the same fields, of later records. What one of them
+// has left out is left out of both: its number is not known. Examples and combinations are not added.
+// An error is that of the budget.
 func (s *Survey) Join(o *Survey) error {
 	if err := s.o.Budget.Err(); err != nil {
 		return err
 	}
 	s.Records += o.Records
-	s.More = s.More || o.More
-	for _, of := range o.all {
+	for _, of := range o.All {
 		f := s.at[of.Name]
 		if f == nil {
 			if f = s.add(of.Name); f == nil {
@@ -326,35 +339,47 @@ func (s *Survey) Join(o *Survey) error {
 		}
 		f.Present += of.Present
 		f.Types |= of.Types
-		f.Capped = f.Capped || of.Capped
-		texts := make([]string, len(of.counts))
-		for text, at := range of.at {
-			texts[at] = text
-		}
-		for i, text := range texts { // in the order of their first sight: not all may fit
-			at, ok := f.at[text]
-			switch {
-			case ok:
-			case f.Distinct == s.o.Values || !s.fits(len(text)):
-				f.Capped = true
-				continue
-			default:
-				at = f.Distinct
-				f.at[text] = at
-				f.counts, f.types = append(f.counts, 0), append(f.types, 0)
-				f.Distinct++
+		for _, v := range of.values() { // not all may fit
+			at, ok := f.At[v.Text]
+			if !ok {
+				at, ok = s.place(f, v.Text)
 			}
-			f.counts[at] += of.counts[i]
-			f.types[at] |= of.types[i]
+			if ok {
+				f.Counts[at] += v.Count
+				f.Kinds[at] |= v.Types
+			}
 		}
+		if of.Capped {
+			f.Capped = true
+			maps.DeleteFunc(f.At, func(text string, _ int) bool { _, ok := of.At[text]; return !ok })
+		}
+	}
+	if o.More {
+		s.More = true
+		s.All = slices.DeleteFunc(s.All, func(f *Field) bool {
+			lost := !slices.ContainsFunc(o.All, func(of *Field) bool { return of.Name == f.Name })
+			if lost {
+				delete(s.at, f.Name)
+			}
+			return lost
+		})
 	}
 	return nil
 }
 
+// values are those of a field, in the order of their first sight.
+func (f *Field) values() []Value {
+	all := make([]Value, len(f.Counts))
+	for text, at := range f.At {
+		all[at] = Value{text, f.Counts[at], f.Kinds[at]}
+	}
+	return slices.DeleteFunc(all, func(v Value) bool { return v.Count == 0 })
+}
+
 // Memory is about how many bytes of memory the names and values take.
 func (s *Survey) Memory() (n int64) {
-	for _, f := range s.all {
-		n += overhead + int64(len(f.at))*overhead
+	for _, f := range s.All {
+		n += overhead + int64(len(f.At))*overhead
 	}
 	return n + int64(s.bytes)
 }

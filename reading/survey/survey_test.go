@@ -1,9 +1,14 @@
 package survey_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +102,78 @@ func TestTop(t *testing.T) {
 	}
 }
 
+// What a joined survey lists has the numbers of all records, whatever the bounds of its pieces. Pieces
+// without bounds make the survey of the whole.
+func TestJoinedSurvey(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	left := 0
+	for range 60 {
+		o := survey.Options{Values: 1 + rng.IntN(30), Plain: 20, Fields: 1 + rng.IntN(9), Bytes: 50 + rng.IntN(2000)}
+		ofPieces, bounded := survey.Options{Values: 1000, Plain: 20}, rng.IntN(2) == 0
+		if bounded {
+			ofPieces = survey.Options{
+				Values: o.Values * (1 + rng.IntN(3)), Plain: 20, Fields: o.Fields * (1 + rng.IntN(2)), Bytes: o.Bytes * (1 + rng.IntN(2)),
+			}
+		}
+		if !bounded {
+			o.Bytes = 0
+		}
+		whole, joined := survey.New(o), survey.New(o)
+		present, counts := map[string]int64{}, map[string]map[string]int64{}
+		for range 1 + rng.IntN(6) {
+			piece := survey.New(ofPieces)
+			for range rng.IntN(50) {
+				line := []string{}
+				for range 1 + rng.IntN(3) {
+					name, value := fmt.Sprint("f", rng.IntN(12)), fmt.Sprint(rng.IntN(1+rng.IntN(60)))
+					if len(line) > 0 && strings.Contains(strings.Join(line, ","), `"`+name+`"`) {
+						continue
+					}
+					if present[name]++; counts[name] == nil {
+						counts[name] = map[string]int64{}
+					}
+					counts[name][value]++
+					line = append(line, fmt.Sprintf("%q:%s", name, value))
+				}
+				text := []byte("{" + strings.Join(line, ",") + "}\n")
+				if err := errors.Join(whole.Add(text), piece.Add(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := joined.Join(sent(t, piece)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bounded {
+			if a, b := text(t, whole), text(t, joined); a != b {
+				t.Fatalf("seed %d: %+v, not %+v", seed, joined, whole)
+			}
+			continue
+		}
+		if joined.Records != whole.Records || len(joined.Fields()) < len(present) && !joined.More {
+			t.Fatalf("seed %d: %d records of %d, %d fields of %d", seed, joined.Records, whole.Records, len(joined.Fields()), len(present))
+		}
+		for _, f := range joined.Fields() {
+			values := f.Top(0)
+			if f.Present != present[f.Name] || len(values) < len(counts[f.Name]) && !f.Capped || f.Distinct < len(values) {
+				t.Fatalf("seed %d: %s in %d of %d records: %+v", seed, f.Name, f.Present, present[f.Name], f)
+			}
+			for _, v := range values {
+				if v.Count != counts[f.Name][v.Text] {
+					t.Fatalf("seed %d: %s=%s in %d of %d records", seed, f.Name, v.Text, v.Count, counts[f.Name][v.Text])
+				}
+			}
+			if f.Capped {
+				left++
+			}
+		}
+	}
+	if left == 0 {
+		t.Error("no bound was reached")
+	}
+}
+
 func BenchmarkOne(b *testing.B) {
 	line := []byte(strings.Repeat(`{"ts":"2026-11-20T12:00:00.000000000Z","level":"info","service":"web","msg":"a message of some words","status":200,"path":"/a/b"}`+"\n", 500))
 	b.SetBytes(int64(len(line)))
@@ -137,4 +214,25 @@ func TestTogether(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", o, s.Together(), err)
 		}
 	}
+}
+
+// sent is a state as another process gets it.
+func sent[T any](t *testing.T, state *T) *T {
+	t.Helper()
+	var bytes bytes.Buffer
+	again := new(T)
+	if err := errors.Join(gob.NewEncoder(&bytes).Encode(state), gob.NewDecoder(&bytes).Decode(again)); err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// text is a survey in words.
+func text(t *testing.T, s *survey.Survey) string {
+	t.Helper()
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

@@ -86,10 +86,11 @@ func (a *api) routes() []route {
 	return []route{
 		{path: "services", params: times("live"), handle: (*call).services},
 		{path: "records", params: with("limit", "first", "order", "before", "after", "fields", "form", "partial", "download", "part"), handle: (*call).records},
-		{path: "histogram", params: with("by", "buckets", "split", "top", "part"), handle: (*call).histogram},
+		{path: "histogram", params: with("by", "buckets", "split", "top"), handle: (*call).histogram},
 		{path: "count", params: with("part"), handle: (*call).count},
 		{path: "facets", params: with("fields", "top", "sample"), handle: (*call).facets},
 		{path: "patterns", params: with("top", "sample", "from2", "to2", "since2"), handle: (*call).patterns},
+		{path: form.Parts, params: with("joint", "part"), handle: (*call).part},
 		{path: "parse", params: times("service", "q", "fold", "logql", "typed", "parse"), handle: (*call).parsed},
 		{path: "records/{service}/{id}", params: []string{"live"}, handle: (*call).found},
 		{path: "context", params: []string{"service", "id", "before", "after", "services", "live"}, handle: (*call).context},
@@ -161,7 +162,7 @@ func (a *api) unknown(w http.ResponseWriter, r *http.Request) {
 	c := &call{api: a, w: w, r: r}
 	var names []string
 	for _, r := range a.routes() {
-		if !strings.Contains(r.path, "{") {
+		if !strings.Contains(r.path, "/") {
 			names = append(names, r.path)
 		}
 	}

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"io"
@@ -31,8 +32,14 @@ func routes(h *readingtest.House, id string) []string {
 		"histogram?service=*&split=status", "histogram?service=*&split=level,service&top=3&by=1s", "records?service=*&order=desc&form=events&before=" + id, "records?service=*&first=1000&after=" + id,
 		"facets?service=*", "facets?service=*&sample=0", "patterns?service=*", "patterns?service=*&sample=0&top=1&from=2026-11-20T12:10:00Z&since2=1h", "days?service=*", "blobs?service=*", blob, blob + "?stored=1", "tail?service=*&once=1&n=10000", "tail?service=*&once=1&from=2026-11-20",
 		"ingesters", "whoami",
+		joint(`{"Slices":{"By":60000000000,"Split":["status"]}}`), joint(`{"Survey":{}}`), joint(`{"Window":0}`),
+		joint(`{"Numbers":{"Text":"sum_over_time({service=~\".+\"} | unwrap status [24h])",` +
+			`"Grid":{"Start":1795219200000000000,"End":1795219200000000000}}}`),
 	}
 }
+
+// joint is a request for a part.
+func joint(text string) string { return form.Parts + "?service=*&joint=" + url.QueryEscape(text) }
 
 // looksComplete reports whether a client may believe that an answer has everything. An answer
 // of one record has.
@@ -53,6 +60,12 @@ func looksComplete(t *testing.T, path string, a answer) bool {
 			t.Errorf("%s gives no reason: %s", path, a.body)
 		}
 		return o.Complete
+	case kind == form.Portable:
+		var p form.Part
+		if err := gob.NewDecoder(strings.NewReader(a.body)).Decode(&p); err != nil {
+			t.Error(err)
+		}
+		return p.Complete
 	case strings.Contains(path, "form=events") || strings.HasPrefix(path, "context") || kind == form.SSE:
 		end := strings.LastIndex(a.body, `{"end":`)
 		return end >= 0 && strings.Contains(a.body[end:], `"complete":true`)

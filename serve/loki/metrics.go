@@ -141,7 +141,8 @@ func appendPoint(dst []byte, ns int64, v float64) []byte {
 // evaluate runs a query with numbers.
 func (c *call) evaluate(e logql.Metric, grid metric.Grid) (*metric.Result, *reading.Outcome, error) {
 	res, out, err := c.store.Numbers(c.ctx(), reading.Numbers{
-		Expr: e, Grid: grid, View: c.view(), Most: metric.Limits{Series: maxSeries, Points: maxPoints}, Scan: c.api.o.Scan,
+		Expr: e, Text: c.form.Get("query"), Grid: grid, View: c.view(),
+		Most: metric.Limits{Series: maxSeries, Points: maxPoints}, Scan: c.api.o.Scan,
 	})
 	return res, out, c.take(out, err)
 }
