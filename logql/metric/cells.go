@@ -56,6 +56,14 @@ func slide[C any](x *geometry, cells []C, first int, join func(a, b C) C, set fu
 // about 106 bits: so that it does not matter in which groups the samples were added.
 type sum struct{ N, V, Rest float64 }
 
+// total is the number.
+func (s sum) total() float64 {
+	if s.V-s.V != 0 { // not finite
+		return s.V
+	}
+	return s.V + s.Rest
+}
+
 // sums are cells for sums, least and largest values, first and last ones.
 type sums struct {
 	block[sum]
@@ -77,7 +85,10 @@ func (s *sums) add(cell int, _ int64, v float64) error {
 	case s.join != nil:
 		c.V = s.join(c.V, v)
 	default:
-		c.V, c.Rest = exactly(c.V, v, c.Rest)
+		whole := c.V + v
+		t := whole - c.V
+		c.Rest += (c.V - (whole - t)) + (v - t)
+		c.V = whole
 	}
 	c.N++
 	return nil

@@ -29,8 +29,8 @@ type cells interface {
 // operationOf finds the operation of a range aggregation.
 func operationOf(a *logql.RangeAgg) (operation, error) {
 	seconds := a.Range.Window.Seconds()
-	perSecond := func(s sum) float64 { return (s.V + s.Rest) / seconds }
-	total := func(s sum) float64 { return s.V + s.Rest }
+	perSecond := func(s sum) float64 { return s.total() / seconds }
+	total := sum.total
 	n, v, plus := one, value, add
 	switch a.Op {
 	case "count_over_time":
@@ -57,12 +57,12 @@ func operationOf(a *logql.RangeAgg) (operation, error) {
 // unwrapped finds the operations that need unwrapped values.
 func unwrapped(a *logql.RangeAgg) (operation, error) {
 	seconds := a.Range.Window.Seconds()
-	total := func(s sum) float64 { return s.V + s.Rest }
+	total := sum.total
 	switch a.Op {
 	case "sum_over_time":
 		return operation{weight: 1, make: summing(value, nil, total)}, nil
 	case "avg_over_time":
-		return operation{weight: 1, make: summing(value, nil, func(s sum) float64 { return (s.V + s.Rest) / s.N })}, nil
+		return operation{weight: 1, make: summing(value, nil, func(s sum) float64 { return s.total() / s.N })}, nil
 	case "min_over_time":
 		return operation{weight: 1, make: summing(value, smaller, total)}, nil
 	case "max_over_time":
