@@ -270,11 +270,13 @@ func TestContainerApp(t *testing.T) {
 	if command == nil {
 		t.Fatal("it has no command")
 	}
-	args := strings.Fields(strings.NewReplacer("'", "", "${name}.${environment.properties.defaultDomain}", "workers.example.com").Replace(command[1]))
 	const name = "workers.example.com"
-	at := startServe(t, []string{"BLOBTAIL_STORE=dir:" + makeStore(t), "HOME=" + folder}, within(args[1:], map[string]string{"/etc/blobtail-access": folder})...)
+	args := strings.Fields(strings.NewReplacer("'", "", "${name}.${environment.properties.defaultDomain}", name).Replace(command[1]))
+	args = within(args[1:], map[string]string{"/etc/blobtail-access": folder})
+	at := startServe(t, []string{"BLOBTAIL_STORE=dir:" + makeStore(t), "HOME=" + folder}, args...)
 	for secret, want := range map[string]string{token: "200", "asker.x": "401"} {
-		got := curl(t, "-H", "Host: "+name, "-H", "X-Forwarded-For: 10.0.0.9", "-H", "X-Forwarded-Proto: https", "-H", "Authorization: Bearer "+secret, at+"/api/v1/services")
+		got := curl(t, "-H", "Host: "+name, "-H", "X-Forwarded-For: 10.0.0.9", "-H", "X-Forwarded-Proto: https",
+			"-H", "Authorization: Bearer "+secret, at+"/api/v1/services")
 		if got != want {
 			t.Errorf("it answers %s, want %s", got, want)
 		}

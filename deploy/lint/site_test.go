@@ -235,7 +235,8 @@ func TestWorkers(t *testing.T) {
 		t.Errorf("workers run %s %q", pod.Image, pod.Command)
 	}
 	port := service.Spec.Ports[0]
-	if service.Spec.ClusterIP != "None" || port.Port != 8516 || port.TargetPort.String() != pod.Ports[0].Name || pod.Ports[0].ContainerPort != 8516 ||
+	if service.Spec.ClusterIP != "None" || port.Port != 8516 ||
+		port.TargetPort.String() != pod.Ports[0].Name || pod.Ports[0].ContainerPort != 8516 ||
 		!selects(&metav1.LabelSelector{MatchLabels: service.Spec.Selector}, workers.Labels) {
 		t.Errorf("the service does not lead to workers: %+v", service.Spec)
 	}

@@ -64,7 +64,7 @@ func mutants() []testkit.Mutant {
 `, `	if breaks && len(lines) == 0 {
 `}}},
 		{Name: "nobody counts what came before an answer broke off", Test: "TestBrokenIncomplete", Edits: []testkit.Edit{{share,
-			`		if there.Records != p.kept || sum != p.keptSum {
+			`		if there.Records != p.kept.lines || sum != p.kept.sum {
 `, `		if there.Records < 0 {
 `}}},
 		{Name: "workers ask ingesters", Edits: []testkit.Edit{{parts,

@@ -26,16 +26,20 @@ type part struct {
 
 	// buf[:safe] may be shown. A worker may send more of the time of its last line, so the lines of that
 	// time wait behind: if the answer breaks off, another read has them anew.
-	buf         []byte
-	safe        int
-	last        int64 // the time of the last line in buf or before it
-	some        bool  // there is one
-	lines, size int64 // that may be shown, with those that were
-	whole       int64 // the time of the last of these
-	sum         uint32
-	// kept are the lines of tries that broke off, of so many bytes and with a sum. They end at the edge.
-	kept, bytes, edge int64
-	keptSum           uint32
+	buf   []byte
+	safe  int
+	last  int64 // the time of the last line in buf or before it
+	some  bool  // there is one
+	shown tally // of lines that may be shown, with those that were
+	whole int64 // the time of the last of these
+	kept  tally // of lines of tries that broke off, which end at the edge
+	edge  int64
+}
+
+// A tally is of lines in their order.
+type tally struct {
+	lines, bytes int64
+	sum          uint32
 }
 
 var (
@@ -93,16 +97,17 @@ func sumOf(sum uint32, lines []byte) uint32 {
 // release lets the lines of buf up to an offset be shown.
 func (p *part) release(to int) {
 	if fresh := p.buf[p.safe:to]; len(fresh) > 0 {
-		p.lines, p.size = p.lines+int64(bytes.Count(fresh, []byte("\n"))), p.size+int64(len(fresh))
+		p.shown.lines += int64(bytes.Count(fresh, []byte("\n")))
+		p.shown.bytes += int64(len(fresh))
 		p.whole, _ = record.LineTime(fresh[lastLine(fresh):])
-		p.sum, p.safe = sumOf(p.sum, fresh), to
+		p.shown.sum, p.safe = sumOf(p.shown.sum, fresh), to
 	}
 }
 
 // broken notes that a try broke off. Its lines stay that may be shown.
 func (p *part) broken() {
 	p.buf = p.buf[:p.safe]
-	p.kept, p.bytes, p.keptSum, p.last, p.some = p.lines, p.size, p.sum, p.whole, p.lines > 0
+	p.kept, p.last, p.some = p.shown, p.whole, p.shown.lines > 0
 	if p.edge = p.whole; !p.back {
 		p.edge++
 	}
@@ -120,11 +125,11 @@ func (p *part) came() reading.Range {
 func (p *part) left() (reading.Range, int, bool) {
 	rng, limit := p.Range, p.limit
 	if limit > 0 {
-		limit -= int(p.kept)
+		limit -= int(p.kept.lines)
 	}
-	if p.kept > 0 && p.back {
+	if p.kept.lines > 0 && p.back {
 		rng.To = p.edge
-	} else if p.kept > 0 {
+	} else if p.kept.lines > 0 {
 		rng.From = p.edge
 	}
 	return rng, limit, rng.From < rng.To && (limit > 0 || p.limit == 0)

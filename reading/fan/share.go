@@ -251,10 +251,10 @@ func (s *share) leave() {
 
 // took adds the answer of the last try of a part.
 func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
-	if p.kept > 0 { // lines of tries that broke off
+	if p.kept.lines > 0 { // lines of tries that broke off
 		rng, limit, sum := p.came(), 0, uint32(0)
 		if p.limit > 0 {
-			limit = int(p.kept) + 1
+			limit = int(p.kept.lines) + 1
 		}
 		there, err := s.d.Here(s.ctx, rng, limit, func(lines []byte) error {
 			sum = sumOf(sum, lines)
@@ -263,11 +263,11 @@ func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 		if err != nil {
 			return err
 		}
-		if there.Records != p.kept || sum != p.keptSum {
+		if there.Records != p.kept.lines || sum != p.kept.sum {
 			const lacks = "a worker failed that read %d records %s, and there are %d, or others; ask again"
-			there.Lack(fmt.Errorf(lacks, p.kept, span(rng), there.Records))
+			there.Lack(fmt.Errorf(lacks, p.kept.lines, span(rng), there.Records))
 		}
-		there.Records, there.Bytes = p.kept, p.bytes
+		there.Records, there.Bytes = p.kept.lines, p.kept.bytes
 		ans.Join(&there.Summary)
 	}
 	s.mu.Lock()
@@ -318,7 +318,7 @@ func (s *share) give(emit func(lines []byte) error) error {
 		}
 		if limit := int64(s.d.Limit); limit > 0 && s.shown == limit {
 			s.ends = i + 1
-			s.more = p.lines > limit-before || p.answer.More ||
+			s.more = p.shown.lines > limit-before || p.answer.More ||
 				slices.ContainsFunc(s.parts[s.ends:], func(p part) bool { return p.Bytes > 0 || p.Held })
 			return nil
 		}
@@ -369,7 +369,7 @@ func (s *share) joined() (all reading.Answer) {
 	for i := range s.parts[:s.ends] {
 		p := &s.parts[i]
 		all.Join(&p.answer.Summary)
-		s.others = s.others || p.elsewhere || p.kept > 0
+		s.others = s.others || p.elsewhere || p.kept.lines > 0
 		if p.elsewhere && !any {
 			all.Notes, any = p.answer.Notes, true
 		} else if p.elsewhere {
