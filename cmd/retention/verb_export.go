@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"blobtail/internal/cli"
+	"blobtail/internal/openstore"
+	"blobtail/internal/storeid"
+	"blobtail/internal/units"
+	"blobtail/retention/export"
+)
+
+type exportCmd struct {
+	Services []string       `arg:"" optional:"" name:"service" help:"Services or globs; all if none."`
+	Parquet  bool           `help:"Write Parquet: there is no other form yet." required:""`
+	To       openstore.Spec `help:"Where the export is, or will be (close.export of the configuration)." placeholder:"STORE"`
+}
+
+func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := fold(&c.Services); err != nil {
+		return 0, err
+	}
+	to := c.To
+	if to.String() == "" {
+		to = a.config.Close.Export
+	}
+	if to.String() == "" {
+		return 0, cli.Usagef("where to? --to dir:PATH or --to azure:ACCOUNT/CONTAINER, or close.export in the configuration")
+	}
+	o, err := a.open(ctx, nil, "", true)
+	if err != nil {
+		return 0, err
+	}
+	return a.export(ctx, export.Options{Services: c.Services, MaxAge: o.Grace / 2}, to)
+}
+
+// export makes an export what the closed days of the store are, and tells what it did.
+func (a *app) export(ctx context.Context, o export.Options, spec openstore.Spec) (code int, err error) {
+	if spec.Logs() || a.config.Store.Logs() {
+		return 0, cli.Usagef("Azure's own logs are no store of ours: they cannot be exported, and no export can be there")
+	}
+	if err := a.apart(spec); err != nil {
+		return 0, err
+	}
+	if o.Store, err = storeid.Read(ctx, a.store.Blobs); err != nil && !errors.As(err, new(*storeid.CopyError)) {
+		return 0, err
+	}
+	to, err := openstore.OpenWith(ctx, spec, true, openstore.Options{Bare: true})
+	if err != nil {
+		return 0, cli.Usagef("--to %s: %v", spec, err) // the error may be one that is explained by --store
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	o.Distant, o.Progress, o.Log = a.config.Store.Remote(), &a.progress, a.log
+	r, err := export.Run(ctx, a.store.Blobs, to.Blobs, o)
+	if err == nil && r.Services == 0 && len(o.Services) > 0 {
+		err = cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(o.Services, " or "))
+	}
+	if err != nil {
+		a.Problems(r.Problems)
+		return 0, err
+	}
+	text := fmt.Sprintf("exported %s with %s and %s; looked at %s of %s", units.Count(r.Made, "day"), units.Count(r.Records, "record"),
+		units.Count(r.Bytes, "byte"), units.Count(r.Days, "closed day"), units.Count(r.Services, "service"))
+	for _, n := range []struct {
+		days int
+		text string
+	}{{r.Removed, "removed %s that the store has hidden"}, {r.Held, "left %s that the store has hidden, and a hold keeps"},
+		{r.Unclosed, "left %s that retention close has to close first"}} {
+		if n.days > 0 {
+			text += "; " + fmt.Sprintf(n.text, units.Count(n.days, "day"))
+		}
+	}
+	_, err = fmt.Fprintln(os.Stdout, text)
+	return a.verdict(r.Problems, r.Made+r.Removed > 0), err
+}
