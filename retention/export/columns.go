@@ -78,8 +78,12 @@ func kindOf(types survey.Types) kind {
 	return text
 }
 
-// isID tells fields with ids by their names.
-var isID = regexp.MustCompile(`(?i:^(.*[._-])?(uu|gu)?id$)|[a-z](Id|ID|Uuid|UUID)$`)
+// ids are names of fields with ids.
+var ids = regexp.MustCompile(`(?i:^(.*[._-])?(uu|gu)?id$)|[a-z](Id|ID|Uuid|UUID)$`)
+
+// isID reports whether the column has a Bloom filter. It has no dictionary then: that of an id is as large as
+// the column, and values behind the end of a dictionary would be in no filter.
+func (c *column) isID() bool { return (c.kind == text || c.kind == integer) && ids.MatchString(c.name) }
 
 func dict(n parquet.Node) parquet.Node  { return parquet.Encoded(n, &parquet.RLEDictionary) }
 func plain(n parquet.Node) parquet.Node { return parquet.Encoded(n, &parquet.Plain) }
@@ -87,6 +91,8 @@ func plain(n parquet.Node) parquet.Node { return parquet.Encoded(n, &parquet.Pla
 // node is the column in a schema. A dictionary that grows too large ends, and plain values go on.
 func (c *column) node() parquet.Node {
 	switch {
+	case c.kind == integer && c.isID():
+		return parquet.Optional(plain(parquet.Int(64)))
 	case c.kind == integer:
 		return parquet.Optional(dict(parquet.Int(64)))
 	case c.kind == decimal:
@@ -95,7 +101,7 @@ func (c *column) node() parquet.Node {
 		return parquet.Optional(parquet.Leaf(parquet.BooleanType))
 	case c.kind == nested:
 		return parquet.Optional(plain(parquet.JSON()))
-	case isID.MatchString(c.name):
+	case c.isID():
 		return parquet.Optional(plain(parquet.String()))
 	}
 	return parquet.Optional(dict(parquet.String()))

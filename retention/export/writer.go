@@ -60,12 +60,14 @@ func newWriter(space *spill.Space, columns []column) *writer {
 	w.options = []parquet.WriterOption{w.schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("blobtail", strconv.Itoa(form), ""),
 		parquet.DataPageVersion(1), parquet.PageBufferSize(pageBytes), parquet.DictionaryMaxBytes(dictionaryBytes), parquet.DataPageStatistics(false),
 		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending("time")))}
+	var filters []parquet.BloomFilterColumn
 	for i, c := range columns {
 		w.at[c.name] = len(heads) + i
-		if isID.MatchString(c.name) && (c.kind == text || c.kind == integer) {
-			w.options = append(w.options, parquet.BloomFilters(parquet.SplitBlockFilter(bloomBits, c.name)))
+		if c.isID() {
+			filters = append(filters, parquet.SplitBlockFilter(bloomBits, c.name))
 		}
 	}
+	w.options = append(w.options, parquet.BloomFilters(filters...))
 	return w
 }
 
@@ -215,7 +217,7 @@ func (w *writer) value(i int, value []byte) bool {
 		v = parquet.Int64Value(n)
 	case c.kind == decimal:
 		f, err := strconv.ParseFloat(string(value), 64)
-		if err != nil || math.Abs(f) > 1<<53 && bytes.IndexAny(value, ".eE") < 0 { // an integer that a double has not
+		if err != nil || math.Abs(f) >= 1<<53 && bytes.IndexAny(value, ".eE") < 0 { // an integer that a double has not
 			return false
 		}
 		v = parquet.DoubleValue(f)
