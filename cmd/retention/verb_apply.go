@@ -91,6 +91,6 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 	if a.config.Close.Export.String() == "" {
 		return code, nil
 	}
-	exported, err := a.export(ctx, export.Options{MaxAge: o.Grace / 2}, a.config.Close.Export)
+	exported, err := a.export(ctx, export.Options{MaxAge: o.Grace / 2})
 	return cmp.Or(code, exported), err
 }

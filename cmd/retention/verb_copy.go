@@ -41,9 +41,6 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if o.Since, err = c.first(time.Now()); err != nil {
 		return 0, cli.Usagef("--since: %w", err)
 	}
-	if c.To.Logs() || a.config.Store.Logs() {
-		return 0, cli.Usagef("Azure's own logs are no store of ours: they cannot be copied, and nothing can be copied to them")
-	}
 	if err := a.apart(c.To); err != nil {
 		return 0, err
 	}
@@ -79,17 +76,16 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	return a.verdict(r.Problems, true), err
 }
 
-// apart checks that another store is not this one, and that none is within the other.
+// apart checks that another store is one of ours and not this one, and that none is within the other.
 func (a *app) apart(to openstore.Spec) error {
-	here, there := to.Dir(), a.config.Store.Dir()
-	if here == "" || there == "" {
-		if to == a.config.Store {
-			return cli.Usagef("--to %s: it is the same store; take another place", to)
-		}
-		return nil
+	if to.Logs() || a.config.Store.Logs() {
+		return cli.Usagef("Azure's own logs are no store of ours: they cannot be copied, and nothing can be copied to them")
 	}
-	here, there = resolved(here)+"/", resolved(there)+"/"
-	if strings.HasPrefix(here, there) || strings.HasPrefix(there, here) {
+	here, there := to.Dir(), a.config.Store.Dir()
+	if here != "" && there != "" {
+		here, there = resolved(here)+"/", resolved(there)+"/"
+	}
+	if to == a.config.Store || here != "" && there != "" && (strings.HasPrefix(here, there) || strings.HasPrefix(there, here)) {
 		return cli.Usagef("--to %s: %s is the same directory, or one is within the other; take another place", to, a.config.Store)
 	}
 	return nil

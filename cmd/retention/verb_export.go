@@ -24,25 +24,19 @@ func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := fold(&c.Services); err != nil {
 		return 0, err
 	}
-	to := c.To
-	if to.String() == "" {
-		to = a.config.Close.Export
-	}
-	if to.String() == "" {
-		return 0, cli.Usagef("where to? --to dir:PATH or --to azure:ACCOUNT/CONTAINER, or close.export in the configuration")
+	if c.To != (openstore.Spec{}) {
+		a.config.Close.Export = c.To
 	}
 	o, err := a.open(ctx, nil, "", true)
 	if err != nil {
 		return 0, err
 	}
-	return a.export(ctx, export.Options{Services: c.Services, MaxAge: o.Grace / 2}, to)
+	return a.export(ctx, export.Options{Services: c.Services, MaxAge: o.Grace / 2})
 }
 
-// export makes an export what the closed days of the store are, and tells what it did.
-func (a *app) export(ctx context.Context, o export.Options, spec openstore.Spec) (code int, err error) {
-	if spec.Logs() || a.config.Store.Logs() {
-		return 0, cli.Usagef("Azure's own logs are no store of ours: they cannot be exported, and no export can be there")
-	}
+// export makes the export what the closed days of the store are, and tells what it did.
+func (a *app) export(ctx context.Context, o export.Options) (code int, err error) {
+	spec := a.config.Close.Export
 	if err := a.apart(spec); err != nil {
 		return 0, err
 	}
@@ -54,7 +48,7 @@ func (a *app) export(ctx context.Context, o export.Options, spec openstore.Spec)
 		return 0, cli.Usagef("--to %s: %v", spec, err) // the error may be one that is explained by --store
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	o.Distant, o.Progress, o.Log = a.config.Store.Remote(), &a.progress, a.log
+	o.Distant, o.Progress = a.config.Store.Remote(), &a.progress
 	r, err := export.Run(ctx, a.store.Blobs, to.Blobs, o)
 	if err == nil && r.Services == 0 && len(o.Services) > 0 {
 		err = cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(o.Services, " or "))
@@ -63,17 +57,9 @@ func (a *app) export(ctx context.Context, o export.Options, spec openstore.Spec)
 		a.Problems(r.Problems)
 		return 0, err
 	}
-	text := fmt.Sprintf("exported %s with %s and %s; looked at %s of %s", units.Count(r.Made, "day"), units.Count(r.Records, "record"),
-		units.Count(r.Bytes, "byte"), units.Count(r.Days, "closed day"), units.Count(r.Services, "service"))
-	for _, n := range []struct {
-		days int
-		text string
-	}{{r.Removed, "removed %s that the store has hidden"}, {r.Held, "left %s that the store has hidden, and a hold keeps"},
-		{r.Unclosed, "left %s that retention close has to close first"}} {
-		if n.days > 0 {
-			text += "; " + fmt.Sprintf(n.text, units.Count(n.days, "day"))
-		}
-	}
-	_, err = fmt.Fprintln(os.Stdout, text)
+	_, err = fmt.Fprintf(os.Stdout, "exported %s with %s and %s; removed %s that the store has hidden; "+
+		"left %s that retention close has to look at; %s\n",
+		units.Count(r.Made, "day"), units.Count(r.Records, "record"), units.Count(r.Bytes, "byte"), units.Count(r.Removed, "day"),
+		units.Count(r.Unclosed, "day"), units.Count(r.Services, "service"))
 	return a.verdict(r.Problems, r.Made+r.Removed > 0), err
 }

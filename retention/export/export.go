@@ -1,115 +1,102 @@
 // Package export writes closed days as Parquet, for the engines that people have.
 //
-//	service=web/date=2026-11-20/part-0001-9f3c2ab81d04.parquet   the records, in order
-//	service=web/date=2026-11-20/_whole.ACCOUNT.FILES             the day is whole
+//	service=web/date=2026-11-20/part-0001-9f3c2ab81d04.parquet   records, in order
+//	service=web/date=2026-11-20/_whole.ACCOUNT.FILES             the mark: the day is whole
 //
-// [Run] compares the accounts of a store with the names of an export, and makes those days anew that
-// have changed. The name of a file has the hash of its bytes. That of a mark has the hash of the account
-// whose records the files have, and a hash of their names. So a day that has not changed takes listings
-// alone, and a run that was killed is made good by the next one.
-//
-// All of a day is read, and its account looked at again, before its first file is there. Then come its
-// new files, its mark, and last the old files go: a reader of the files of the newest mark has each record
-// once. A day that is hidden loses its mark first.
+// The name of a file has a hash of its bytes. That of a mark has hashes of the account and of the names of
+// the files. So [Run] finds by listings the days that have changed, and makes good what a killed run has left.
+// All of a day is read before its first file is there. Then come its new files and its mark, and the old
+// files go last: the files of the newest mark have each record once.
 package export
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"blobtail/catalog"
 	"blobtail/catalog/closed"
 	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/progress"
+	"blobtail/internal/spill"
 	"blobtail/reading/blobs"
+	"blobtail/reading/survey"
 	"blobtail/record"
 	"blobtail/retention/closing"
 	"blobtail/storage"
 )
 
-// Options say what to export. Store must be set.
+const (
+	form     = 1         // of marks, files and the choice of columns
+	markBase = "_whole." // engines pass over names that begin with _
+	// mostNames is how many names of fields of a day are looked at.
+	mostNames = 10_000
+)
+
+var isFile = regexp.MustCompile(`^part-[0-9]{4,}-[0-9a-f]{12}\.parquet$`)
+
+// Options say what to export.
 type Options struct {
-	// Services are names and globs; none: all but the system's own.
-	Services []string
-	// Store is the id of the store. Marks have it: an export is of one store.
-	Store string
-	// Distant and MaxAge are those of [blobs.Options].
-	Distant  bool
+	Services []string // names and globs; none: all but the system's own
+	Store    string   // id of the store: an export is of one
+	Distant  bool     // as MaxAge, it is that of [blobs.Options]
 	MaxAge   time.Duration
 	Progress *progress.Counter // of blobs; nil: they are not counted
-	Log      zerolog.Logger
-	Now      time.Time // zero: the time of the store
+	Now      time.Time         // zero: the time of the store
 }
 
 // Result counts the work of a run.
 type Result struct {
-	Services, Days int // looked at; days that are closed
+	Services       int // looked at
 	Made, Removed  int // days
 	Records, Bytes int64
-	Unclosed       int     // days that have to be closed first, or have records that came after that
-	Held           int     // hidden days that stay in the export
-	Problems       []error // what could not be done; the rest was
+	Unclosed       int // days that have no account, or records that came after it
+	Problems       []error
 }
 
 type run struct {
 	from, to storage.BlobStore
 	o        Options
 	reader   *blobs.Reader
-	closer   *closing.Closer
 	out      Result
 }
 
 // Run makes an export what the closed days of a store are.
-func Run(ctx context.Context, from, to storage.BlobStore, o Options) (Result, error) {
-	var err error
+func Run(ctx context.Context, from, to storage.BlobStore, o Options) (_ Result, err error) {
 	if o.Now.IsZero() {
-		if o.Now, err = storage.Now(ctx, from, time.Now()); err != nil {
-			return Result{}, err
-		}
+		o.Now, err = storage.Now(ctx, from, time.Now())
 	}
 	if len(o.Services) == 0 {
 		o.Services = []string{"*"}
 	}
-	r := &run{from: from, to: to, o: o, closer: closing.NewCloser(from, o.Now),
-		reader: blobs.New(from, blobs.Options{Distant: o.Distant, MaxAge: o.MaxAge, Progress: o.Progress})}
-	services, err := r.services(ctx)
-	for _, service := range services {
-		if err == nil {
-			err = r.service(ctx, service)
+	r := &run{from: from, to: to, o: o, reader: blobs.New(from, blobs.Options{Distant: o.Distant, MaxAge: o.MaxAge, Progress: o.Progress})}
+	all, lerr := catalog.Services(ctx, from)
+	for dir, derr := range to.Dirs(ctx, "") { // a service may be in the export alone
+		if name, ok := strings.CutPrefix(dir, "service="); ok && record.ValidStored(name) {
+			all = append(all, name)
+		}
+		lerr = errors.Join(lerr, derr)
+	}
+	slices.Sort(all)
+	err = errors.Join(err, lerr)
+	for _, name := range slices.Compact(all) {
+		if err == nil && slices.ContainsFunc(o.Services, func(glob string) bool { return record.MatchService(glob, name) }) {
+			r.out.Services++
+			err = r.service(ctx, name)
 		}
 	}
 	return r.out, err
 }
 
-// services are the wanted ones of the store and of the export.
-func (r *run) services(ctx context.Context) ([]string, error) {
-	all, err := catalog.Services(ctx, r.from)
-	for dir, derr := range r.to.Dirs(ctx, "") {
-		if name, ok := strings.CutPrefix(dir, "service="); ok && record.ValidStored(name) {
-			all = append(all, name)
-		}
-		if derr != nil && !errors.Is(derr, storage.ErrNotExist) {
-			err = errors.Join(err, fmt.Errorf("the export: %w", derr))
-		}
-	}
-	all = slices.DeleteFunc(all, func(name string) bool {
-		return !slices.ContainsFunc(r.o.Services, func(glob string) bool { return record.MatchService(glob, name) })
-	})
-	slices.Sort(all)
-	return slices.Compact(all), err
-}
-
 func (r *run) service(ctx context.Context, name string) error {
-	r.out.Services++
 	have, err := r.list(ctx, name)
 	if err != nil {
 		return err
@@ -119,126 +106,223 @@ func (r *run) service(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if len(l.Blobs)+len(l.Parts) == 0 {
-			continue
+		if len(l.Blobs)+len(l.Parts) > 0 {
+			err = r.noted(ctx, name, l.Day, r.day(ctx, l, have[l.Day]))
+			delete(have, l.Day)
 		}
-		old := have[l.Day]
-		delete(have, l.Day)
-		if err := r.failed(ctx, name, l.Day, r.day(ctx, l, old)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	for _, day := range slices.Sorted(maps.Keys(have)) {
-		if err := r.failed(ctx, name, day, r.remove(ctx, name, day, have[day])); err != nil {
+		if err := r.noted(ctx, name, day, r.remove(ctx, name, day, have[day])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// failed makes a problem of an error with a day, or returns it if it ends the run.
-func (r *run) failed(ctx context.Context, service string, day horizon.Day, err error) error {
+// noted makes a problem of an error with a day. It returns one that ends the run.
+func (r *run) noted(ctx context.Context, service string, day horizon.Day, err error) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, storage.ErrUnauthorized) {
 		return err
 	}
-	r.problem(service, day, err)
+	r.out.Problems = append(r.out.Problems, fmt.Errorf("the export of %s of %s stays as it was: %w", day, service, err))
 	return nil
 }
 
-func (r *run) problem(service string, day horizon.Day, err error) {
-	r.out.Problems = append(r.out.Problems, fmt.Errorf("the export of %s of %s stays as it was: %w", day, service, err))
-}
-
 // day makes the export of a listed day what its account says.
-func (r *run) day(ctx context.Context, l *catalog.Listing, old *exported) error {
+func (r *run) day(ctx context.Context, l *catalog.Listing, old exported) error {
 	if l.Part.Part.Number == 0 {
 		if l.Day <= closing.Last(r.o.Now, closing.After) {
 			r.out.Unclosed++
 		}
 		return nil
 	}
-	r.out.Days++
-	if old == nil {
-		old = &exported{}
-	}
 	if l.Accounted() && old.is(l.Hash()) {
 		return nil
 	}
-	l, part, err := r.closer.Settled(ctx, l)
-	if err != nil || part == nil {
-		return err
-	}
-	if !l.Accounted() {
-		return r.unaccounted(ctx, l, part)
-	}
-	m, err := r.valid(ctx, old, part)
+	m, err := r.compacted(ctx, l, old)
 	if m == nil && err == nil {
-		m, err = r.make(ctx, l, part)
+		m, err = r.make(ctx, l)
 	}
 	if m == nil || err != nil {
 		return err
 	}
-	return r.replace(ctx, old, m)
+	return r.replace(ctx, m, old)
 }
 
-// unaccounted tells why the blobs of a day are not those of its account.
-func (r *run) unaccounted(ctx context.Context, l *catalog.Listing, part *closed.Part) error {
-	missing, err := l.Missing(part, catalog.NewReplaced(r.closer.Replaces(ctx)))
-	for _, b := range missing {
-		r.problem(l.Service, l.Day, fmt.Errorf("%s: %w", b.Key, &catalog.MissingError{Blob: b}))
+// remove removes a day from the export that the store does not show.
+func (r *run) remove(ctx context.Context, service string, day horizon.Day, old exported) error {
+	hidden, err := horizon.Read(ctx, r.from, service)
+	if err == nil && !hidden.Hides(service, day) {
+		err = errors.New("the store has nothing of that day, and does not say why: is it another one? Else delete these files by hand")
 	}
-	if len(missing) == 0 && err == nil {
-		r.out.Unclosed++ // records came late, and the next part will have them
+	holds, herr := hold.List(ctx, r.from)
+	if err = errors.Join(err, herr); err != nil || holds.Of(service, day) != nil {
+		return err
+	}
+	if err = r.to.Delete(ctx, old.marks...); err == nil { // a mark has all its files
+		r.out.Removed++
+		err = r.to.Delete(ctx, old.files...)
 	}
 	return err
 }
 
-// remove removes a day from the export that the store does not show any more.
-func (r *run) remove(ctx context.Context, service string, day horizon.Day, old *exported) error {
-	hidden, err := horizon.Read(ctx, r.from, service)
+// A mark says that a day is whole: of an account, in some files.
+type mark struct {
+	Form    int         `json:"form"`
+	Store   string      `json:"store"`
+	Service string      `json:"service"`
+	Date    string      `json:"date"`
+	Part    int         `json:"part"`    // number of the account
+	Account closed.Hash `json:"account"` // hash of it
+	Records int64       `json:"records"`
+	Files   []string    `json:"files"` // in order; none: there is no record
+}
+
+func (m *mark) prefix() string { return "service=" + m.Service + "/date=" + m.Date + "/" }
+
+func (m *mark) name() string {
+	files := closed.HashOf([]byte(strings.Join(m.Files, "\n")))
+	return markBase + hex.EncodeToString(m.Account[:8]) + "." + hex.EncodeToString(files[:8])
+}
+
+// exported is what an export has of a day.
+type exported struct{ files, marks []storage.Blob }
+
+func nameOf(b storage.Blob) string { return b.Key[strings.LastIndexByte(b.Key, '/')+1:] }
+
+// is reports by names alone whether there are the files of the mark of an account, and nothing else.
+func (e *exported) is(account closed.Hash) bool {
+	m := mark{Account: account}
+	for _, b := range e.files {
+		m.Files = append(m.Files, nameOf(b))
+	}
+	return len(e.marks) == 1 && nameOf(e.marks[0]) == m.name()
+}
+
+// list lists the days of a service in the export.
+func (r *run) list(ctx context.Context, service string) (map[horizon.Day]exported, error) {
+	days := map[horizon.Day]exported{}
+	for b, err := range r.to.List(ctx, "service="+service+"/", "") {
+		if err != nil {
+			return nil, err
+		}
+		name := nameOf(b)
+		at, derr := time.Parse("service="+service+"/date="+time.DateOnly+"/", strings.TrimSuffix(b.Key, name))
+		e := days[horizon.DayOf(at)]
+		switch {
+		case derr == nil && isFile.MatchString(name):
+			e.files = append(e.files, b)
+		case derr == nil && strings.HasPrefix(name, markBase):
+			e.marks = append(e.marks, b)
+		default:
+			continue // of another program
+		}
+		days[horizon.DayOf(at)] = e
+	}
+	return days, nil
+}
+
+// compacted returns a new mark for what the export has of a day, if since its mark blobs were compacted at
+// most; nil: there is more.
+func (r *run) compacted(ctx context.Context, l *catalog.Listing, old exported) (*mark, error) {
+	if len(old.marks) == 0 {
+		return nil, nil
+	}
+	var m mark
+	body, err := catalog.Read(ctx, r.to, old.marks[len(old.marks)-1].Key, 0, -1)
+	if err != nil || json.Unmarshal(body, &m) != nil || m.Form != form {
+		return nil, err
+	}
+	if m.Store != r.o.Store {
+		return nil, fmt.Errorf("it is of the store %s, and this is %s: take another place for it", m.Store, r.o.Store)
+	}
+	if !l.Accounted() || !old.is(m.Account) {
+		return nil, nil
+	}
+	for at, hash := l.Part.Part, l.Hash(); hash != m.Account; at.Number-- {
+		part, err := catalog.ReadPart(ctx, r.from, at.String())
+		if err != nil || part.Sum != hash || len(part.Events) == 0 || slices.ContainsFunc(part.Events, func(e closed.Event) bool {
+			return e.Kind != closed.Compacted && e.Kind != closed.Deleted
+		}) {
+			return nil, nil // the day is read, and an error comes again if it stays
+		}
+		hash = part.Before
+	}
+	m.Part, m.Account = l.Part.Part.Number, l.Hash()
+	return &m, nil
+}
+
+// make writes the files of a day; nil: it waits for its account. The day is read twice: for the fields of
+// its records, and for the records.
+func (r *run) make(ctx context.Context, l *catalog.Listing) (*mark, error) {
+	plan, err := r.reader.Plan(ctx, blobs.Query{Services: []string{l.Service}, Sure: true,
+		Range: blobs.Range{From: l.Day.Start().UnixNano(), To: (l.Day + 1).Start().UnixNano()}})
+	if err != nil {
+		return nil, err
+	}
+	if _, sum := plan.Keys(); !sum.Complete() || !l.Accounted() {
+		if sum.Complete() {
+			r.out.Unclosed++ // records came late
+		}
+		return nil, errors.Join(sum.Problems...)
+	}
+	space := spill.Space{Most: 1} // all is in the file
+	defer space.Close()
+	fields := survey.New(survey.Options{Skip: []string{"ts", "level", "service", "msg"}, Fields: mostNames})
+	sum, err := plan.Read(ctx, fields.Add)
+	w := newWriter(&space, fields.Fields())
+	if err == nil && sum.Complete() {
+		sum, err = plan.Read(ctx, w.add)
+	}
+	if err = errors.Join(err, errors.Join(sum.Problems...)); err != nil {
+		return nil, err
+	}
+	err = w.close()
+	hidden, herr := horizon.Read(ctx, r.from, l.Service)
+	again, lerr := catalog.ListDay(ctx, r.from, l.Service, l.Day)
+	if err = errors.Join(err, herr, lerr); err == nil && (hidden.Hides(l.Service, l.Day) || !again.Accounted() ||
+		again.Hash() != l.Hash()) {
+		err = errors.New("its account changed while it was read; the next run makes it")
+	}
+	m := &mark{form, r.o.Store, l.Service, l.Day.String(), l.Part.Part.Number, l.Hash(), w.records, []string{}}
+	for begin, n := int64(0), 0; err == nil && n < len(w.ends); n++ {
+		var body []byte
+		if body, err = space.Read(nil, begin, w.ends[n]-begin); err == nil {
+			sum := closed.HashOf(body)
+			m.Files = append(m.Files, fmt.Sprintf("part-%04d-%x.parquet", n+1, sum[:6]))
+			err = r.create(ctx, m.prefix()+m.Files[n], body, "application/vnd.apache.parquet")
+		}
+		r.out.Bytes += w.ends[n] - begin
+		begin = w.ends[n]
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.out.Made, r.out.Records = r.out.Made+1, r.out.Records+m.Records
+	return m, nil
+}
+
+// replace puts the mark of a day into the export, and takes away what it does not name.
+func (r *run) replace(ctx context.Context, m *mark, old exported) error {
+	body, err := json.Marshal(m)
+	if err == nil {
+		err = r.create(ctx, m.prefix()+m.name(), append(body, '\n'), "application/json")
+	}
 	if err != nil {
 		return err
 	}
-	if !hidden.Hides(service, day) {
-		return errors.New("the store has nothing of that day, and does not say why: is it another store? Else delete the export of the day by hand")
-	}
-	holds, err := hold.List(ctx, r.from)
-	if holds.Of(service, day) != nil && err == nil {
-		r.out.Held++
-		return nil
-	}
-	for _, objects := range [][]storage.Blob{old.marks, old.files} {
-		if err == nil && len(objects) > 0 {
-			err = r.to.Delete(ctx, objects...)
-		}
-	}
-	if err == nil {
-		r.out.Removed++
-		r.o.Log.Info().Str("service", service).Stringer("day", day).Int("files", len(old.files)).Msg("removed from the export")
-	}
-	return err
+	return r.to.Delete(ctx, slices.DeleteFunc(slices.Concat(old.files, old.marks), func(b storage.Blob) bool {
+		return nameOf(b) == m.name() || slices.Contains(m.Files, nameOf(b))
+	})...)
 }
 
-// replace puts the mark of a day into the export, and then takes away what it does not name.
-func (r *run) replace(ctx context.Context, old *exported, m *mark) error {
-	body, err := json.Marshal(m)
-	if err == nil {
-		err = r.create(ctx, m.key(), append(body, '\n'), "application/json")
-	}
-	surplus := slices.DeleteFunc(slices.Concat(old.files, old.marks), func(b storage.Blob) bool {
-		return b.Key == m.key() || slices.Contains(m.Files, b.Key[strings.LastIndexByte(b.Key, '/')+1:])
-	})
-	if err == nil && len(surplus) > 0 {
-		err = r.to.Delete(ctx, surplus...)
-	}
-	return err
-}
-
-// create creates an object whose name says what it has.
+// create creates an object whose name says what it has: it may be there.
 func (r *run) create(ctx context.Context, key string, body []byte, contentType string) error {
-	err := r.to.Create(ctx, key, body, storage.Attrs{ContentType: contentType})
-	if errors.Is(err, storage.ErrExist) { // by a run that was killed, or another one
-		return nil
+	if err := r.to.Create(ctx, key, body, storage.Attrs{ContentType: contentType}); !errors.Is(err, storage.ErrExist) {
+		return err
 	}
-	return err
+	return nil
 }

@@ -140,7 +140,8 @@ func decoded(t *testing.T, text []byte) (v any) {
 // texts of all their values.
 func read(t *testing.T, h *box.House, service string, day time.Time, text ...string) (all []map[string]any) {
 	t.Helper()
-	r, err := reading.Open(reading.OpenOptions{Blobs: h.Store, Tables: h.Store, Now: h.Now, Off: true, Tail: tailindex.Options{Prefix: "tail"}})
+	o := reading.OpenOptions{Blobs: h.Store, Tables: h.Store, Now: h.Now, Off: true, Tail: tailindex.Options{Prefix: "tail"}}
+	r, err := reading.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,11 +204,14 @@ func TestTypes(t *testing.T) {
 			`"whole":1,"real":1.5,"yes":true,"text":"a","mixed":1,"list":[1,{"a":null}],"userId":"u1","none":null`,
 			`"whole":-9223372036854775808,"real":2,"yes":false,"text":"\u00e4\u0000\"\\\ud800","mixed":"x","list":{"b":[]},"userId":"u2"`,
 			`"whole":9223372036854775808,"real":9007199254740993,"yes":null,"text":"","mixed":[true],"userId":"u3","userid":"other"`,
-			`"whole":null,"real":1e400,"mixed":false,"userId":"u4","Date":"x","REST":{"a":1},"a b":1,"a,b":2,"":3,"a.b":4,"\u00fcber":5,"x\ty":6`,
+			`"whole":null,"real":1e400,"mixed":false,"userId":"u4","Date":"x","REST":{"a":1},` +
+				`"a b":1,"a,b":2,"":3,"a.b":4,"\u00fcber":5,"x\ty":6`,
 			`"` + strings.Repeat("n", 200) + `":"long name","trace_id":"4bf92f3577b34da6"`,
 		}
 		for i, fields := range lines {
-			send(t, h, box.Line{Time: day.Add(time.Duration(i)*time.Hour + 123456789), Service: "web", Level: []string{"info", "loud", "error"}[i%3], Msg: "tab\t\u00e9 \"q\"", Fields: fields})
+			level := []string{"info", "loud", "error"}[i%3]
+			at := day.Add(time.Duration(i)*time.Hour + 123456789)
+			send(t, h, box.Line{Time: at, Service: "web", Level: level, Msg: "tab\t\u00e9 \"q\"", Fields: fields})
 		}
 		send(t, h, box.Line{Time: day, Service: "web"})
 		closes(t, h)
@@ -265,7 +269,8 @@ func TestFields(t *testing.T) {
 			}
 		}
 		stats := f.Metadata().RowGroups[0].Columns[0].MetaData.Statistics
-		if first, last := parquet.Int64.Value(stats.MinValue).Int64(), parquet.Int64.Value(stats.MaxValue).Int64(); first != day.UnixNano() || last != day.Add(2999*time.Second).UnixNano() {
+		first, last := parquet.Int64.Value(stats.MinValue).Int64(), parquet.Int64.Value(stats.MaxValue).Int64()
+		if first != day.UnixNano() || last != day.Add(2999*time.Second).UnixNano() {
 			t.Errorf("times from %d to %d", first, last)
 		}
 	})
@@ -285,7 +290,8 @@ func TestLarge(t *testing.T) {
 				for k := range text {
 					text[k] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"[rnd.IntN(64)]
 				}
-				lines = append(lines, box.Line{Time: day.Add(time.Duration(i)*2*time.Hour + time.Duration(n)*time.Minute), Service: "web", Msg: string(text)})
+				at := day.Add(time.Duration(i)*2*time.Hour + time.Duration(n)*time.Minute)
+				lines = append(lines, box.Line{Time: at, Service: "web", Msg: string(text)})
 			}
 			send(t, h, lines...)
 		}

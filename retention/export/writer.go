@@ -2,133 +2,194 @@ package export
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"errors"
-	"hash"
+	"cmp"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
-	"blobtail/catalog/closed"
 	"blobtail/internal/spill"
+	"blobtail/reading/survey"
 	"blobtail/record"
 )
 
 const (
-	// A group of rows ends with so many rows, or bytes of lines. Less than 122,880 rows are slower in DuckDB.
-	groupRows, groupBytes = 122_880, 64 << 20
-	// A file ends behind a group or an hour if it has so many bytes. A file is in memory while it is stored.
-	fileBytes, hourBytes = 64 << 20, 32 << 20
-	// Values are handed on in batches of so many rows, or bytes.
-	batchRows, batchBytes = 1024, 1 << 20
-
-	pageBytes, dictionaryBytes = 256 << 10, 256 << 10
-	bloomBits                  = 10 // of each value: one answer of a hundred is wrong
+	// A group of rows ends with so many rows, for DuckDB, or bytes of lines. A file ends behind a group or an
+	// hour, with so many bytes: it is in memory while it is stored.
+	groupRows, groupBytes, fileBytes, hourBytes = 122_880, 64 << 20, 64 << 20, 32 << 20
+	batchRows, batchBytes                       = 1024, 1 << 20 // of values that are handed on
+	pageBytes, dictionaryBytes                  = 256 << 10, 256 << 10
+	bloomBits                                   = 10 // of a value: one answer of a hundred is wrong
 )
 
-// A file is Parquet in a space.
-type file struct {
-	at, size int64
-	sum      closed.Hash
+// mostFields is how many fields have columns of their own.
+const mostFields = 60
+
+// heads are the columns before those of fields, and rest is the one behind them, of all other fields.
+var heads = []string{"time", "level", "service", "message"}
+
+const rest = "rest"
+
+// isColumn tells names that all engines take, of which Spark is the strictest, and ids those of fields with ids.
+var isColumn, ids = regexp.MustCompile(`^[^ ,;{}()="\x60\pC\pZ]{1,128}$`), regexp.MustCompile(`(?i:^(.*[._-])?(uu|gu)?id$)|[a-z](Id|ID|Uuid|UUID)$`)
+
+// A column has the values of a field. Its type is Int, Float, Bool, Object for JSON, or String for all else.
+type column struct {
+	name string
+	of   survey.Types
+}
+
+// columnsOf chooses the fields that most records have. Engines take upper and lower case for equal, and the
+// name of a directory for that of a column: a field whose name is taken has none.
+func columnsOf(fields []*survey.Field) (all []column) {
+	fields = slices.SortedFunc(slices.Values(fields), func(a, b *survey.Field) int {
+		return cmp.Or(cmp.Compare(b.Present, a.Present), cmp.Compare(a.Name, b.Name))
+	})
+	taken := append([]string{rest, "date"}, heads...)
+	for _, f := range fields {
+		if folded := strings.ToLower(f.Name); len(all) < mostFields && isColumn.MatchString(f.Name) && !slices.Contains(taken, folded) {
+			taken, all = append(taken, folded), append(all, column{f.Name, typeOf(f.Types &^ survey.Null)})
+		}
+	}
+	return all
+}
+
+func typeOf(t survey.Types) survey.Types {
+	switch {
+	case t == survey.Int, t == survey.Bool:
+		return t
+	case t != 0 && t&^(survey.Int|survey.Float) == 0:
+		return survey.Float
+	case t != 0 && t&^(survey.Object|survey.Array) == 0:
+		return survey.Object
+	}
+	return survey.String
+}
+
+// isID reports whether a column has a Bloom filter. It has no dictionary then, which would be as large as
+// the column; and a filter of a dictionary does not know the values behind its end.
+func (c *column) isID() bool { return c.of&(survey.Int|survey.String) != 0 && ids.MatchString(c.name) }
+
+func dict(n parquet.Node) parquet.Node  { return parquet.Encoded(n, &parquet.RLEDictionary) }
+func plain(n parquet.Node) parquet.Node { return parquet.Encoded(n, &parquet.Plain) }
+
+func (c *column) node() parquet.Node {
+	n := map[survey.Types]parquet.Node{survey.Int: parquet.Int(64), survey.Float: parquet.Leaf(parquet.DoubleType),
+		survey.Bool: parquet.Leaf(parquet.BooleanType), survey.Object: parquet.JSON(), survey.String: parquet.String()}[c.of]
+	if c.isID() || c.of == survey.Bool || c.of == survey.Object {
+		return parquet.Optional(plain(n))
+	}
+	return parquet.Optional(dict(n))
+}
+
+// ordered is a group whose columns have places.
+type ordered struct {
+	parquet.Group
+	at map[string]int
+}
+
+// Fields implements parquet.Node.
+func (o ordered) Fields() []parquet.Field {
+	all := o.Group.Fields()
+	slices.SortFunc(all, func(a, b parquet.Field) int { return cmp.Compare(o.at[a.Name()], o.at[b.Name()]) })
+	return all
+}
+
+// schema has the columns of a day, and says where they are.
+func schema(columns []column) (*parquet.Schema, map[string]int) {
+	o := ordered{parquet.Group{
+		"time": parquet.Encoded(parquet.Timestamp(parquet.Nanosecond), &parquet.DeltaBinaryPacked), "level": dict(parquet.String()),
+		"service": dict(parquet.String()), "message": plain(parquet.String()), rest: parquet.Optional(plain(parquet.JSON())),
+	}, map[string]int{rest: len(heads) + len(columns)}}
+	for i, name := range heads {
+		o.at[name] = i
+	}
+	for i, c := range columns {
+		o.Group[c.name], o.at[c.name] = c.node(), len(heads)+i
+	}
+	return parquet.NewSchema("record", o), o.at
 }
 
 // A writer makes files of lines.
 type writer struct {
 	space   *spill.Space
 	columns []column
-	at      map[string]int // the number of a field's column
-	schema  *parquet.Schema
+	at      map[string]int // places of columns
 	options []parquet.WriterOption
 	records int64
-	files   []file
+	ends    []int64 // of files in the space
 
-	out    *parquet.Writer // nil: there is no file that is not closed
-	hash   hash.Hash
-	hour   int64
-	rows   int // of the group
-	bytes  int
-	values [][]parquet.Value // of the batch, by column
-	text   []byte            // of them
-	rest   []byte
+	out         *parquet.Writer // nil: no file is open
+	written     int64           // to the space
+	hour        int64
+	rows, bytes int           // of the group
+	batch       []parquet.Row // its first n have values
+	n           int
+	nulls       parquet.Row // a row without values
+	text, rest  []byte      // of the batch, and of a line
 }
 
-func newWriter(space *spill.Space, columns []column) *writer {
-	w := &writer{space: space, columns: columns, at: map[string]int{}, schema: schema(columns), hash: sha256.New()}
-	w.values = make([][]parquet.Value, len(heads)+len(columns)+1)
-	w.options = []parquet.WriterOption{w.schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("blobtail", strconv.Itoa(form), ""),
-		parquet.DataPageVersion(1), parquet.PageBufferSize(pageBytes), parquet.DictionaryMaxBytes(dictionaryBytes), parquet.DataPageStatistics(false),
-		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending("time")))}
+func newWriter(space *spill.Space, fields []*survey.Field) *writer {
+	w := &writer{space: space, columns: columnsOf(fields)}
+	schema, at := schema(w.columns)
+	w.at, w.nulls, w.batch = at, make(parquet.Row, len(at)), make([]parquet.Row, batchRows)
+	for i := range w.nulls {
+		w.nulls[i] = parquet.NullValue().Level(0, 0, i)
+	}
 	var filters []parquet.BloomFilterColumn
-	for i, c := range columns {
-		w.at[c.name] = len(heads) + i
+	for _, c := range w.columns {
 		if c.isID() {
 			filters = append(filters, parquet.SplitBlockFilter(bloomBits, c.name))
 		}
 	}
-	w.options = append(w.options, parquet.BloomFilters(filters...))
+	w.options = []parquet.WriterOption{schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("blobtail", strconv.Itoa(form), ""),
+		parquet.DataPageVersion(1), parquet.DataPageStatistics(false), // the index of pages has them
+		parquet.PageBufferSize(pageBytes), parquet.DictionaryMaxBytes(dictionaryBytes), parquet.BloomFilters(filters...),
+		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending("time")))}
 	return w
 }
 
-// Write implements io.Writer for the file in work.
+// Write implements io.Writer for the open file.
 func (w *writer) Write(p []byte) (int, error) {
-	f := &w.files[len(w.files)-1]
-	at, err := w.space.Write(p)
-	if f.size == 0 {
-		f.at = at
-	}
-	f.size += int64(len(p))
-	w.hash.Write(p)
+	_, err := w.space.Write(p)
+	w.written += int64(len(p))
 	return len(p), err
 }
 
 // add adds whole lines.
-func (w *writer) add(lines []byte) error {
+func (w *writer) add(lines []byte) (err error) {
 	for line := range bytes.Lines(lines) {
-		ns, ok := record.LineTime(line)
-		msg, has := record.LineMsg(line)
-		if !ok || !has {
-			return errors.New("a stored line has no time or no message")
+		ns, _ := record.LineTime(line)
+		if err = w.cut(ns / 3600e9); err != nil {
+			break
 		}
-		if err := w.cut(ns / 3600e9); err != nil {
-			return err
-		}
-		w.line(line, ns, msg)
-		w.records++
-		w.rows++
-		w.bytes += len(line)
-		if len(w.values[0]) == batchRows || len(w.text) >= batchBytes {
-			if err := w.flush(); err != nil {
-				return err
-			}
+		w.batch[w.n] = append(w.batch[w.n][:0], w.nulls...)
+		w.line(w.batch[w.n], line, ns)
+		w.n, w.records, w.rows, w.bytes = w.n+1, w.records+1, w.rows+1, w.bytes+len(line)
+		if w.n == batchRows || len(w.text) >= batchBytes {
+			err = w.flush()
 		}
 	}
-	return nil
+	return err
 }
 
 // cut begins and ends files and groups of rows, before a record of an hour.
-func (w *writer) cut(hour int64) error {
-	full, other := w.rows >= groupRows || w.bytes >= groupBytes, hour != w.hour
-	w.hour = hour
-	if w.out != nil && (full || other) {
-		if full {
-			if err := w.group(); err != nil {
-				return err
-			}
-		}
-		if size := w.out.Size(); size >= fileBytes || other && size >= hourBytes {
-			if err := w.close(); err != nil {
-				return err
-			}
-		}
+func (w *writer) cut(hour int64) (err error) {
+	full, next := w.rows >= groupRows || w.bytes >= groupBytes, hour != w.hour
+	if w.hour = hour; w.out != nil && full {
+		err = w.group()
+	}
+	if w.out != nil && err == nil && (full && w.out.Size() >= fileBytes || next && w.out.Size() >= hourBytes) {
+		err = w.close()
 	}
 	if w.out == nil {
-		w.files = append(w.files, file{})
 		w.out = parquet.NewWriter(w, w.options...)
-		w.hash.Reset()
 	}
-	return nil
+	return err
 }
 
 // group ends a group of rows.
@@ -140,7 +201,7 @@ func (w *writer) group() error {
 	return w.out.Flush()
 }
 
-// close ends a file, if there is one.
+// close ends a file, if one is open.
 func (w *writer) close() error {
 	if w.out == nil {
 		return nil
@@ -149,99 +210,78 @@ func (w *writer) close() error {
 	if err == nil {
 		err = w.out.Close()
 	}
-	w.hash.Sum(w.files[len(w.files)-1].sum[:0])
-	w.out = nil
+	w.ends, w.out = append(w.ends, w.written), nil
 	return err
 }
 
-// flush hands the values of the batch on.
+// flush hands the batch on.
 func (w *writer) flush() error {
-	for i, c := range w.out.ColumnWriters() {
-		if _, err := c.WriteRowValues(w.values[i]); err != nil {
-			return err
-		}
-		w.values[i] = w.values[i][:0]
-	}
-	w.text = w.text[:0]
-	return nil
+	_, err := w.out.WriteRows(w.batch[:w.n])
+	w.n, w.text = 0, w.text[:0]
+	return err
 }
 
-// line adds the values of a line, whose message begins at msg.
-func (w *writer) line(line []byte, ns int64, msg int) {
-	row := len(w.values[0])
-	w.values[0] = append(w.values[0], parquet.Int64Value(ns).Level(0, 0, 0))
-	service, _ := record.LineService(line)
-	level := line[len(`{"ts":"2026-11-20T15:04:05.000000000Z","level":"`):]
-	end := record.StringEnd(line, msg)
-	for i, inner := range [][]byte{level[:record.StringEnd(level, 0)-1], service, line[msg : end-1]} {
-		w.values[i+1] = append(w.values[i+1], parquet.ByteArrayValue(w.plain(inner)).Level(0, 0, i+1))
+// line sets the values of a row.
+func (w *writer) line(row parquet.Row, line []byte, ns int64) {
+	row[0] = parquet.Int64Value(ns).Level(0, 0, 0)
+	all := record.Walk(line)
+	all.Member()
+	for i := range heads[1:] { // the first fields of a line are always there
+		_, value, _ := all.Member()
+		row[i+1] = w.textOf(value).Level(0, 0, i+1)
 	}
 	w.rest = w.rest[:0]
-	for fields := record.Walk(line[end:]); ; {
-		key, value, ok := fields.Member()
-		if !ok {
-			break
-		}
+	for key, value, ok := all.Member(); ok; key, value, ok = all.Member() {
 		name := key
 		if bytes.IndexByte(key, '\\') >= 0 {
 			name = record.AppendUnescaped(nil, key)
 		}
-		if i, ok := w.at[string(name)]; !ok || len(w.values[i]) > row || !w.value(i, value) {
+		v, ok := parquet.NullValue(), false
+		i := w.at[string(name)]
+		if at := i - len(heads); at >= 0 && at < len(w.columns) && row[i].IsNull() {
+			v, ok = w.value(&w.columns[at], value)
+		}
+		switch {
+		case !ok:
 			w.rest = append(append(append(append(w.rest, `,"`...), key...), `":`...), value...)
+		case !v.IsNull():
+			row[i] = v.Level(0, 1, i)
 		}
 	}
-	last := len(w.values) - 1
-	if len(w.rest) > 0 {
+	if last := len(row) - 1; len(w.rest) > 0 {
 		w.rest[0] = '{'
-		w.values[last] = append(w.values[last], parquet.ByteArrayValue(w.keep(append(w.rest, '}'))).Level(0, 1, last))
-	}
-	for i := range w.values {
-		if len(w.values[i]) == row {
-			w.values[i] = append(w.values[i], parquet.NullValue().Level(0, 0, i))
-		}
+		row[last] = w.kept(append(w.rest, '}')).Level(0, 1, last)
 	}
 }
 
-// value adds a value to the column of its field; false: it cannot be there.
-func (w *writer) value(i int, value []byte) bool {
-	var v parquet.Value
-	switch c := w.columns[i-len(heads)]; {
+// value is a value for the column of its field; false: it cannot be there.
+func (w *writer) value(c *column, value []byte) (parquet.Value, bool) {
+	switch {
 	case value[0] == 'n':
-		w.values[i] = append(w.values[i], parquet.NullValue().Level(0, 0, i))
-		return true
-	case c.kind == integer:
+		return parquet.NullValue(), true
+	case c.of == survey.Int:
 		n, err := strconv.ParseInt(string(value), 10, 64)
-		if err != nil {
-			return false
-		}
-		v = parquet.Int64Value(n)
-	case c.kind == decimal:
-		f, err := strconv.ParseFloat(string(value), 64)
-		if err != nil || math.Abs(f) >= 1<<53 && bytes.IndexAny(value, ".eE") < 0 { // an integer that a double has not
-			return false
-		}
-		v = parquet.DoubleValue(f)
-	case c.kind == boolean:
-		v = parquet.BooleanValue(value[0] == 't')
-	case c.kind == text && value[0] == '"':
-		v = parquet.ByteArrayValue(w.plain(value[1 : len(value)-1]))
-	default:
-		v = parquet.ByteArrayValue(w.keep(value))
+		return parquet.Int64Value(n), err == nil
+	case c.of == survey.Float:
+		f, err := strconv.ParseFloat(string(value), 64) // an integer of more bits stays exact in the last column
+		return parquet.DoubleValue(f), err == nil && (math.Abs(f) < 1<<53 || bytes.IndexAny(value, ".eE") >= 0)
+	case c.of == survey.Bool:
+		return parquet.BooleanValue(value[0] == 't'), true
+	case value[0] == '"':
+		return w.textOf(value), true
 	}
-	w.values[i] = append(w.values[i], v.Level(0, 1, i))
-	return true
+	return w.kept(value), true
 }
 
-// keep copies a text that is valid until the end of the batch.
-func (w *writer) keep(text []byte) []byte {
+// kept copies a text until the end of the batch, and textOf the text of a string of JSON.
+func (w *writer) kept(text []byte) parquet.Value {
 	from := len(w.text)
 	w.text = append(w.text, text...)
-	return w.text[from:len(w.text):len(w.text)]
+	return parquet.ByteArrayValue(w.text[from:])
 }
 
-// plain is keep for the inside of a string of JSON.
-func (w *writer) plain(inner []byte) []byte {
+func (w *writer) textOf(value []byte) parquet.Value {
 	from := len(w.text)
-	w.text = record.AppendUnescaped(w.text, inner)
-	return w.text[from:len(w.text):len(w.text)]
+	w.text = record.AppendUnescaped(w.text, value[1:len(value)-1])
+	return parquet.ByteArrayValue(w.text[from:])
 }
