@@ -34,8 +34,11 @@ var heads = []string{"time", "level", "service", "message"}
 
 const rest = "rest"
 
-// isColumn tells names that all engines take, of which Spark is the strictest, and ids those of fields with ids.
-var isColumn, ids = regexp.MustCompile(`^[^ ,;{}()="\x60\pC\pZ]{1,128}$`), regexp.MustCompile(`(?i:^(.*[._-])?(uu|gu)?id$)|[a-z](Id|ID|Uuid|UUID)$`)
+// isColumn tells names that all engines take, of which Spark is the strictest.
+var isColumn = regexp.MustCompile(`^[^ ,;{}()="\x60\pC\pZ]{1,128}$`)
+
+// ids are names of fields with ids.
+var ids = regexp.MustCompile(`(?i:^(.*[._-])?(uu|gu)?id$)|[a-z](Id|ID|Uuid|UUID)$`)
 
 // A column has the values of a field. Its type is Int, Float, Bool, Object for JSON, or String for all else.
 type column struct {
