@@ -288,9 +288,9 @@ func (r *run) make(ctx context.Context, l *catalog.Listing) (*mark, error) {
 		err = errors.New("its account changed while it was read; the next run makes it")
 	}
 	m := &mark{form, r.o.Store, l.Service, l.Day.String(), l.Part.Part.Number, l.Hash(), w.records, []string{}}
+	var body []byte
 	for begin, n := int64(0), 0; err == nil && n < len(w.ends); n++ {
-		var body []byte
-		if body, err = space.Read(nil, begin, w.ends[n]-begin); err == nil {
+		if body, err = space.Read(body, begin, w.ends[n]-begin); err == nil {
 			sum := closed.HashOf(body)
 			m.Files = append(m.Files, fmt.Sprintf("part-%04d-%x.parquet", n+1, sum[:6]))
 			err = r.create(ctx, m.prefix()+m.Files[n], body, "application/vnd.apache.parquet")
