@@ -20,7 +20,7 @@ PARTS           ?=
 RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon ./cmd/ingest ./cmd/query ./integration/closing \
 	./integration/complete ./integration/repeats ./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs \
 	./internal/azurelogs/imports ./internal/count ./internal/dev/testenv ./internal/dev/testkit ./internal/door ./internal/lease ./internal/storeid \
-	./internal/storeid/premises ./internal/tally ./reading ./reading/blobs ./reading/blobs/indexcache ./reading/remote \
+	./internal/storeid/premises ./internal/tally ./reading ./reading/blobs ./reading/blobs/indexcache ./reading/fan ./reading/remote \
 	./reading/unflushed ./reading/unflushed/live ./reading/unflushed/live/peers ./retention ./retention/compact ./serve/api \
 	./serve/loki ./source/dryrun ./source/httpsource ./source/natssource ./source/syslog ./storage/azure ./storage/dir \
 	./storage/dir/tables ./storage/fanout ./storage/mem ./storage/together ./tailindex

@@ -160,7 +160,7 @@ func effective(t *testing.T, env map[string]string, text string) config.Config {
 // manifestOf returns the pod of a workload in a manifest, and the configuration of its ConfigMap.
 func manifestOf(t *testing.T, file, kind, name string) (ingestPod, string) {
 	t.Helper()
-	docs := documents(t, "kubernetes/"+file)
+	docs := documents(t, filepath.Join("kubernetes", file))
 	var s stateful // the pod is at the same place of each kind
 	var o object
 	for id, to := range map[string]any{kind + "/" + name: &s, "ConfigMap/" + name: &o} {

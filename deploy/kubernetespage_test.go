@@ -87,6 +87,12 @@ func TestKubernetesPage(t *testing.T) {
 	}
 	byName := "blobtail-serve." + namespace + ".svc"
 	port := serve[strings.LastIndex(serve, ":")+1:]
+	worker := startWorker(t, kept, namespace, store)
+	workersName := "blobtail-workers." + namespace + ".svc"
+	services := func(token string) string {
+		at := workersName + ":" + worker[strings.LastIndex(worker, ":")+1:]
+		return curl(t, "--cacert", ca, "-H", "Authorization: Bearer "+token, "--resolve", at+":127.0.0.1", "https://"+at+"/api/v1/services")
+	}
 	for name, c := range map[string][2]string{
 		"a service of others":               {curl(t, "--cacert", ca, "-H", "Authorization: Bearer "+token("web"), "-d", "x", "https://"+holds.records+"/ingest/orders"), "403"},
 		"metrics of the server":             {ask(serve+"/metrics", token("metrics/serve")), "200"},
@@ -94,6 +100,8 @@ func TestKubernetesPage(t *testing.T) {
 		"records by that token":             {ask("https://"+holds.records+"/live/web", token("metrics/ingest")), "403"},
 		"records by the token of metrics":   {ask("https://"+holds.records+"/live/web", token("metrics/serve")), "401"},
 		"the server by its Service's name":  {curl(t, "--cacert", ca, "-H", "Authorization: Bearer "+token("rules/token"), "--resolve", byName+":"+port+":127.0.0.1", "https://"+byName+":"+port+"/loki/api/v1/labels"), "200"},
+		"a worker, as the server asks it":   {services(token("serve/reader")), "200"},
+		"a worker, by a reader":             {services(token("grafana")), "401"},
 		"the token of the secret for rules": {ask(serve+"/api/v1/services", strings.TrimSpace(read(t, filepath.Join(kept, "blobtail-vmalert", "token")))), "200"},
 	} {
 		if c[0] != c[1] {
@@ -112,11 +120,28 @@ func TestKubernetesPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"blobtail-ingest." + namespace + ".svc", "blobtail-ingest-1.blobtail-peers." + namespace + ".svc", byName} {
+	for _, name := range []string{"blobtail-ingest." + namespace + ".svc", "blobtail-ingest-1.blobtail-peers." + namespace + ".svc", byName, workersName} {
 		if err := pair.Leaf.VerifyHostname(name); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// startWorker runs a worker as its pod does, with the kept files of secrets, and returns its URL.
+func startWorker(t *testing.T, kept, namespace, store string) string {
+	t.Helper()
+	pod, _ := manifestOf(t, "../kubernetes-workers/workers.yaml", "Deployment", "blobtail-workers")
+	c, folders := pod.Containers[0], map[string]string{}
+	for _, v := range pod.Volumes {
+		if at := slices.IndexFunc(c.VolumeMounts, func(m mount) bool { return m.Name == v.Name }); v.Secret.Name != "" {
+			folders[c.VolumeMounts[at].MountPath] = filepath.Join(kept, v.Secret.Name)
+		}
+	}
+	var args []string
+	for _, arg := range within(c.Command[1:], folders) {
+		args = append(args, expand(arg, environ(t, c, namespace)))
+	}
+	return startServe(t, []string{store, "HOME=" + kept}, args...)
 }
 
 // runPage runs the commands of the page in a folder, with a kubectl that keeps the files of secrets.
@@ -233,4 +258,35 @@ func TestConfirmJobs(t *testing.T) {
 	if out, code := run("blobtail-retention", ""); code != 0 {
 		t.Errorf("the next run: %d\n%s", code, out)
 	}
+}
+
+// TestContainerApp runs a worker with the command of the Container App: behind a proxy that ends TLS, it
+// lets in who has the token.
+func TestContainerApp(t *testing.T) {
+	need(t, "curl")
+	folder := t.TempDir()
+	token := newToken(t, ingester(t), filepath.Join(folder, "tokens.yaml"), "asker", "--read", "*", "--read", "_*")
+	command := regexp.MustCompile(`(?s)command: \[\n(.*?)\]`).FindStringSubmatch(read(t, "azure/workers.bicep"))
+	if command == nil {
+		t.Fatal("it has no command")
+	}
+	args := strings.Fields(strings.NewReplacer("'", "", "${name}.${environment.properties.defaultDomain}", "workers.example.com").Replace(command[1]))
+	const name = "workers.example.com"
+	at := startServe(t, []string{"BLOBTAIL_STORE=dir:" + makeStore(t), "HOME=" + folder}, within(args[1:], map[string]string{"/etc/blobtail-access": folder})...)
+	for secret, want := range map[string]string{token: "200", "asker.x": "401"} {
+		got := curl(t, "-H", "Host: "+name, "-H", "X-Forwarded-For: 10.0.0.9", "-H", "X-Forwarded-Proto: https", "-H", "Authorization: Bearer "+secret, at+"/api/v1/services")
+		if got != want {
+			t.Errorf("it answers %s, want %s", got, want)
+		}
+	}
+}
+
+// makeStore makes an empty store in a directory.
+func makeStore(t *testing.T) string {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "store")
+	if _, err := dir.Open(root, dir.Options{Create: true}); err != nil {
+		t.Fatal(err)
+	}
+	return root
 }

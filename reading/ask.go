@@ -47,7 +47,7 @@ type Ask struct {
 	Reverse bool        // newest first
 	Fields  []string    // of records, as far as a source can leave out the others; none: all
 
-	// Here is for readers in this process. It has no text form.
+	// Here is for readers in this process. Of it only the part has a text form.
 	Here Here
 
 	compiled
@@ -69,6 +69,8 @@ type Here struct {
 	// Absent is told of names that are no service, beside others that are, before the first record of
 	// [Source.Records] and Tail; nil: it is not. The outcome has them too.
 	Absent func(names []*NoServiceError)
+	// Part says that the question is a part of another one; nil: it is not.
+	Part *part
 }
 
 // compiled is a question that can be read.
@@ -83,6 +85,8 @@ type compiled struct {
 
 	searched []string // lines of a search
 	queries  []*search.Query
+
+	elsewhere *told // nil: no other process is asked
 }
 
 // selection is the choice of services by the selector of a pipeline.
@@ -222,6 +226,10 @@ func (a *Ask) ReadsLines() bool {
 
 // notes explain, after a read of so many records, why no record has matched.
 func (a *Ask) notes(records int64) (notes []string) {
+	if records > 0 && a.where != nil && a.elsewhere != nil && a.elsewhere.any {
+		a.where.Found() // by another process, perhaps
+	}
+	defer func() { notes = a.elsewhere.common(notes) }()
 	notes = a.remarks(records == 0)
 	if a.parser != nil && a.parser.note() != "" {
 		return append(notes, a.parser.note())

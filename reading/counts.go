@@ -42,7 +42,7 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return &Histogram{}, &Outcome{}, err
 	}
-	h, a.byName = &Histogram{}, by.Apart != nil || slices.Contains(by.Split, "service")
+	h, a.elsewhere, a.byName = &Histogram{}, &told{}, by.Apart != nil || slices.Contains(by.Split, "service")
 	a.Limit, a.First, a.Edges = 0, 0, blobs.Edges{}
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		services := named(&q)
@@ -76,6 +76,10 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 			h.Buckets = slots
 			sum.Join(&parts)
 			return sum, err
+		}
+		if d := s.divide(&a, plan); d != nil && by.Apart == nil && (a.ReadsLines() || h.By%time.Minute != 0) {
+			d.Counts, d.By = true, &Slices{By: h.By, Zone: by.Zone}
+			return d.counted(ctx, h)
 		}
 		of := ""
 		if by.Apart != nil && len(services) > 0 {

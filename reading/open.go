@@ -59,6 +59,8 @@ type OpenOptions struct {
 	Trust *trust.Trust
 	// Sent counts the requests to ingesters; nil: they are not counted.
 	Sent *traffic.Counter
+	// Sharing is that of [Options].
+	Sharing Sharing
 }
 
 // Open returns a Reader of a store with its ingesters. It reads nothing yet. An error is of
@@ -95,7 +97,9 @@ func Open(o OpenOptions) (*Reader, error) {
 	default:
 		logs.Announced = o.http()
 	}
-	r := New(Options{Blobs: blobs, Logs: unflushed.New(logs), Name: o.Name, Ingesters: o.ingesters, MaxRaw: o.MaxRaw, MaxHeld: o.MaxHeld})
+	all := Options{Blobs: blobs, Logs: unflushed.New(logs), Name: o.Name, Ingesters: o.ingesters, MaxRaw: o.MaxRaw, MaxHeld: o.MaxHeld}
+	all.Sharing = o.Sharing
+	r := New(all)
 	r.indexes, logs.Hangs.Alone = indexes, r.bursts.alone
 	return r, nil
 }

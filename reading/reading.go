@@ -67,6 +67,8 @@ type Options struct {
 	// MaxRaw is the most bytes of lines that a read may decode, and MaxHeld the most that it may put
 	// aside because it finds the newest first; 0: any number. Followers have no such bounds.
 	MaxRaw, MaxHeld int64
+	// Sharing has others read parts of questions that read much; nil: nobody does.
+	Sharing Sharing
 }
 
 // Ingesters lists the rows of a store's ingesters, as [Source.Ingesters] does.

@@ -26,7 +26,8 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return &Outcome{}, err
 	}
-	emit = a.Parsed(emit)
+	raw := emit
+	emit, a.elsewhere = a.Parsed(emit), &told{}
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
 		switch {
 		case a.nearEdge():
@@ -37,6 +38,10 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 		plan, err := a.plan(ctx, reader, q)
 		if err != nil {
 			return blobs.Summary{}, err
+		}
+		if d := s.divide(&a, plan); d != nil {
+			ans, err := d.answer(ctx, raw)
+			return ans.Summary, err
 		}
 		return plan.Read(ctx, emit)
 	})
@@ -128,10 +133,19 @@ func (s *Store) Tail(ctx context.Context, a Ask, emit func(lines []byte) error) 
 
 // Count implements [Source].
 func (s *Store) Count(ctx context.Context, a Ask) (*Outcome, error) {
+	if err := a.compile(budget.Of(ctx)); err != nil {
+		return &Outcome{}, err
+	}
+	a.elsewhere = &told{}
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
 		plan, err := reader.Plan(ctx, q)
 		if err != nil {
 			return blobs.Summary{}, err
+		}
+		if d := s.divide(&a, plan); d != nil && a.ReadsLines() {
+			d.Counts = true
+			ans, err := d.answer(ctx, nil)
+			return ans.Summary, err
 		}
 		_, sum, err := plan.Count(ctx)
 		return sum, err

@@ -30,6 +30,11 @@ func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
 	if err != nil {
 		return &Outcome{}, err
 	}
+	if p := a.Here.Part; p != nil {
+		if err := p.begin(ctx, s, &a, &q); err != nil {
+			return &Outcome{}, err
+		}
+	}
 	q = s.r.o.Blobs.Together(q)
 	q.MaxRaw, q.MaxHeld = s.r.o.MaxRaw, s.r.o.MaxHeld
 	if a.choose != nil { // a selector asks for no name

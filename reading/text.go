@@ -120,6 +120,9 @@ func (a *Ask) Values() url.Values {
 			p.Set(end.key, time.Unix(0, end.ns).UTC().Format(time.RFC3339Nano))
 		}
 	}
+	if a.Here.Part != nil {
+		p.Set("part", a.Here.Part.String())
+	}
 	return p
 }
 
@@ -130,6 +133,11 @@ func ParseAsk(p Params, now time.Time) (Ask, error) {
 	var err error
 	if a.Range, err = p.Span(now); err != nil {
 		return a, err
+	}
+	if text := p.Get("part"); text != "" {
+		if a.Here.Part, err = parsePart(text); err != nil {
+			return a, err
+		}
 	}
 	chosen := p.Get("logql") != ""
 	for _, r := range a.rows() {

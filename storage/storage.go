@@ -145,13 +145,13 @@ func AtKey(op, key string, err error) error {
 
 // Gist is the part of an error's text that differs neither from one attempt to the next
 // nor from key to key, so that each kind of failure is logged once: it has no ids of
-// requests, and # in place of digits.
+// requests, and # in place of digits and of names of temporary files.
 func Gist(err error) string {
 	if key, ok := errors.AsType[*KeyError](err); ok {
 		err = key.Err
 	}
 	s, _, _ := strings.Cut(err.Error(), " (request ")
-	return regexp.MustCompile(`[0-9]`).ReplaceAllString(s, "#")
+	return regexp.MustCompile(`\.tmp-\w+|[0-9]`).ReplaceAllString(s, "#")
 }
 
 // KeyErrors splits the error of a [BlobStore.Delete] into the errors of its keys; none if

@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"blobtail/internal/lease"
 	"blobtail/record"
+	"blobtail/record/ack"
 	"blobtail/storage"
 )
 
@@ -54,22 +56,24 @@ func (s *Shipper) Adopt(ctx context.Context, id string, a Adoption) error {
 			return err
 		}
 	}
-	if err := s.awaitShipped(ctx); err != nil {
+	end := s.o.Log.Durable() - 1
+	if err := s.persist(ctx, func() error { return s.Wait(ctx, end) }); err != nil {
 		return err
 	}
-	if err := lease.Adopted(ctx, a.Tables, row, s.o.ID(), until, a.Now()); err != nil {
-		return err
-	}
-	s.o.Logger.Warn().Str("id", id).Str("host", row.Host).Int("requests", requests).Msg("the shipped log of a silent ingester is adopted")
+	// Nobody looks for them behind the end of this.
 	gone := make([]storage.Blob, len(parts))
 	for i, o := range parts {
 		gone[i].Key = o.key(id)
 	}
 	for some := range slices.Chunk(gone, mostReaped) {
 		if err := s.o.Blobs.Delete(ctx, some...); err != nil {
-			s.o.Logger.Warn().Err(err).Str("id", id).Msg("parts of an adopted log stay in the store")
+			s.o.Logger.Warn().Err(err).Str("id", id).Msg("parts of an adopted log stay in the store: remove them")
 		}
 	}
+	if err := lease.Adopted(ctx, a.Tables, row, s.o.ID(), until, a.Now()); err != nil {
+		return err
+	}
+	s.o.Logger.Warn().Str("id", id).Str("host", row.Host).Int("requests", requests).Msg("the shipped log of a silent ingester is adopted")
 	return nil
 }
 
@@ -107,31 +111,17 @@ func (s *Shipper) mark(ctx context.Context, id, store string) (parts []*object, 
 	return parts, nil
 }
 
-// again is the pause before a request is tried again that found no room.
-const again = time.Second
-
 // take accepts the requests of a part, and returns when they are in this ingester's log.
 func (s *Shipper) take(ctx context.Context, id string, o *object, a Adoption, requests *int) error {
 	var receipts []record.Receipt
 	err := o.requests(ctx, s.o.Blobs, id, func(r *record.Request) error {
-		for {
+		return s.persist(ctx, func() error {
 			receipt, err := a.Accept(ctx, r)
 			if err == nil {
 				receipts = append(receipts, receipt)
-				return nil
 			}
-			if fenced := s.Fenced(); fenced != nil {
-				return fenced
-			}
-			if !errors.Is(err, record.ErrFull) && !errors.Is(err, record.ErrUnheld) {
-				return err
-			}
-			select {
-			case <-time.After(again):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
+			return err
+		})
 	})
 	*requests += len(receipts)
 	for i := 0; err == nil && i < len(receipts); i++ {
@@ -143,21 +133,19 @@ func (s *Shipper) take(ctx context.Context, id string, o *object, a Adoption, re
 	return nil
 }
 
-// awaitShipped returns when all that is durable in this ingester's log now is shipped.
-func (s *Shipper) awaitShipped(ctx context.Context) error {
-	end := s.o.Log.Durable() - 1
-	for {
-		err := s.Wait(ctx, end)
-		if err == nil || ctx.Err() != nil {
+// persist tries again while this ingester has no room, or the store does not answer.
+func (s *Shipper) persist(ctx context.Context, try func() error) error {
+	for first := true; ; first = false {
+		err := try()
+		waits := errors.Is(err, record.ErrFull) || errors.Is(err, record.ErrUnheld) || errors.Is(err, ack.ErrDisk)
+		if fenced := s.Fenced(); fenced != nil || !waits {
+			return cmp.Or(fenced, err)
+		}
+		if first {
+			s.o.Logger.Warn().Err(err).Msg("an adoption waits")
+		}
+		if err := wait(ctx, time.Second); err != nil {
 			return err
-		}
-		if fenced := s.Fenced(); fenced != nil {
-			return fenced
-		}
-		select {
-		case <-time.After(again):
-		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
 }
@@ -172,10 +160,8 @@ const (
 // AdoptSilent adopts every ingester that has been silent for so long, until ctx ends. The live one with
 // the least id begins; each other waits a minute longer for it.
 func (s *Shipper) AdoptSilent(ctx context.Context, after time.Duration, a Adoption) {
-	t := time.NewTicker(lookEvery)
-	defer t.Stop()
 	failed := map[string]time.Time{}
-	for tick(ctx, t) {
+	for wait(ctx, lookEvery) == nil {
 		rows, err := lease.List(ctx, a.Tables, a.Store)
 		if _, err := lease.Unread(err); err != nil {
 			continue // the announcer tells

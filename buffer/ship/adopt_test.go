@@ -8,9 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/buffer/ship"
 	"blobtail/internal/lease"
 	"blobtail/record"
 	"blobtail/record/ack"
+	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
 )
@@ -74,7 +76,7 @@ func TestBackWhileAdopted(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 				err := m.adopt(a)
 				switch row := n.row(a); {
-				case writes && (err == nil || row.State != lease.Holding):
+				case writes && (err == nil || !strings.Contains(err.Error(), "meanwhile it is back") || row.State != lease.Holding):
 					t.Errorf("the row of one that is back says %s: %v", row.State, err)
 				case !writes && (err != nil || !errors.Is(sent, record.ErrUnheld)):
 					t.Errorf("one that ships while it is adopted is told %v, and the adopter %v", sent, err)
@@ -82,6 +84,69 @@ func TestBackWhileAdopted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An adopter that ends before it clears the row leaves no part for which nobody would look: its own log
+// has the records. The next attempt needs no part.
+func TestNoPartStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, mem.New(mem.Options{}), a, storeID, nil)
+		n.mustSend(ack.Shipped)
+		n.end()
+		m := start(t, n.store, b, storeID, nil)
+		defer m.end()
+		time.Sleep(2 * time.Minute)
+		away := storagetest.FaultyTables(n.store, func(op storagetest.Op, _ string) storagetest.Fault {
+			if op == storagetest.Swap {
+				return storagetest.Fault{Before: storagetest.ErrFault}
+			}
+			return storagetest.Fault{}
+		})
+		for i, tables := range []storage.TableStore{away, n.store} {
+			err := m.Adopt(t.Context(), a, ship.Adoption{
+				Tables: tables, Accept: m.Accept, Now: time.Now, Ask: func(context.Context, lease.Ingester) error { return nil },
+			})
+			if (err == nil) != (i == 1) {
+				t.Errorf("attempt %d: %v", i, err)
+			}
+			if got := m.objects(a); len(got) != i+1 || strings.HasSuffix(got[0], "1") {
+				t.Errorf("behind attempt %d: %q", i, got)
+			}
+		}
+		if row := m.row(a); m.held()["web"] != 1 || row.State != lease.Stopped {
+			t.Errorf("%v, the row says %s", m.held(), row.State)
+		}
+	})
+}
+
+// Who forgets an ingester that shipped its log can have it adopted after all, without another loss.
+func TestAdoptForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, mem.New(mem.Options{}), a, storeID, nil, func(o *ship.Options) { o.Strict = false })
+		n.mustSend(ack.Shipped)
+		time.Sleep(15 * time.Second)
+		n.end()
+		m := start(t, n.store, b, storeID, nil)
+		defer m.end()
+		time.Sleep(2 * time.Minute)
+		nobody := func(context.Context, lease.Ingester) error { return nil }
+		if _, err := lease.ForgetSilent(t.Context(), n.store, "", time.Minute, time.Now(), nobody); err == nil ||
+			!strings.Contains(err.Error(), "ingest adopt "+a) {
+			t.Errorf("all that are silent are forgotten: %v", err)
+		}
+		if _, err := lease.Forget(t.Context(), n.store, "", a, time.Now(), nobody); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.adopt(a); err != nil {
+			t.Fatal(err)
+		}
+		if row := m.row(a); m.held()["web"] != 1 || row.Adopter != b || row.Lost.Any() {
+			t.Errorf("%v, the row: %+v", m.held(), row)
+		}
+		if err := m.adopt(a); err == nil {
+			t.Error("it is adopted twice")
+		}
+	})
 }
 
 // rewrite writes the row of an ingester as it is, as its announcer does after a while.

@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -86,13 +87,15 @@ func list(ctx context.Context, blobs storage.BlobStore, id string) (all []*objec
 		}
 		all = append(all, o)
 	}
+	// Behind 99999999 the order of names is not that of numbers.
+	slices.SortFunc(all, func(x, y *object) int { return cmp.Compare(x.number, y.number) })
 	return all, nil
 }
 
 func parse(b storage.Blob) (*object, error) {
 	name := b.Key[strings.LastIndexByte(b.Key, '/')+1:]
 	n, err := strconv.Atoi(name)
-	if err != nil || len(name) != 8 || b.Metadata["format"] != format {
+	if err != nil || !strings.HasSuffix(key("", n), "/"+name) || b.Metadata["format"] != format {
 		return nil, fmt.Errorf("%s: it is no part of a log in format %s: use a newer version, or remove what is not ours", b.Key, format)
 	}
 	o := &object{number: n, store: b.Metadata["store"], random: b.Metadata["object"], adopter: b.Metadata["adopter"]}

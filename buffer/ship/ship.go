@@ -102,44 +102,36 @@ func (s *Shipper) Run(ctx context.Context) error {
 		if err := s.Fenced(); err != nil {
 			return err
 		}
-		pause := s.o.Every
+		wake, pause := s.wake, s.o.Every
 		switch s.note(ctx, err); {
 		case err != nil:
-			pause = min(5*time.Second, s.o.Every<<min(failures, 8))
+			wake, pause = nil, min(5*time.Second, s.o.Every<<min(failures, 8))
 			failures++
 		case more:
 			pause, failures = 0, 0
 		default:
 			failures = 0
 		}
-		if !s.pause(ctx, pause, err == nil) {
+		select {
+		case <-time.After(pause):
+		case <-wake: // a request waits
+			_ = wait(ctx, time.Until(s.last.Add(s.o.Every)))
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			return nil
 		}
 	}
 }
 
-// pause waits, or until a request waits and the last object was begun long enough ago. It returns false
-// when ctx has ended.
-func (s *Shipper) pause(ctx context.Context, d time.Duration, wakes bool) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	wake := s.wake
-	if !wakes {
-		wake = nil
-	}
+// wait waits, unless ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
 	select {
+	case <-time.After(d):
+		return nil
 	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	case <-wake:
+		return ctx.Err()
 	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(time.Until(s.last.Add(s.o.Every))):
-	}
-	return true
 }
 
 // step makes one object, if there is something to ship. more says that there is more.
@@ -199,7 +191,7 @@ func (s *Shipper) open(ctx context.Context, id, store string) error {
 	for _, o := range parts {
 		s.shipped = max(s.shipped, o.to)
 	}
-	if s.shipped > s.o.Log.Durable() {
+	if s.shipped > s.o.Log.Found() {
 		s.shipped = 0 // an old copy of the log is in its place
 	}
 	return nil
@@ -219,6 +211,10 @@ func (s *Shipper) gather(store string) (more bool, err error) {
 	}
 	s.raw = s.raw[:0]
 	for r, err := range s.o.Log.Range(from, to) {
+		if gap, ok := errors.AsType[*wal.CorruptError](err); ok && gap.To <= s.o.Log.Found() {
+			more, to = gap.To < to, gap.To // the start has told, and nobody waits for it
+			break
+		}
 		if err != nil {
 			return false, fmt.Errorf("read the log to ship it: %w", err)
 		}
@@ -231,8 +227,8 @@ func (s *Shipper) gather(store string) (more bool, err error) {
 		}
 	}
 	if len(s.raw) == 0 {
-		if s.advance(to, nil); !spent {
-			return false, nil
+		if s.advance(to, nil); !spent || more {
+			return more, nil
 		}
 		from = to
 	}
@@ -347,6 +343,17 @@ func (s *Shipper) Wait(ctx context.Context, pos wal.Pos) error {
 	}
 }
 
+// Away is the reason why [Shipper.Wait] would fail at once: a request should be refused with it before it
+// is in the log, or each time that it is sent again the log gets it once more. nil: it may wait.
+func (s *Shipper) Away() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.o.Disk || s.failed == nil || time.Since(s.since) < s.o.Wait {
+		return nil
+	}
+	return fmt.Errorf("%w: the log is not shipped: %w", record.ErrUnheld, s.failed)
+}
+
 // unshipped is the error of a wait that was too long.
 func (s *Shipper) unshipped() error {
 	if s.o.Disk {
@@ -367,21 +374,12 @@ const (
 
 // Reap deletes objects again and again until ctx ends.
 func (s *Shipper) Reap(ctx context.Context) {
-	t := time.NewTicker(reapEvery)
-	defer t.Stop()
-	for tick(ctx, t) {
+	for pause := reapEvery; wait(ctx, pause) == nil; {
+		pause = reapEvery
 		if err := s.Tidy(ctx); err != nil && ctx.Err() == nil {
+			pause = time.Minute
 			s.o.Logger.Warn().Err(err).Msg("parts of the log that are in blobs stay in the store; they are tried again")
 		}
-	}
-}
-
-func tick(ctx context.Context, t *time.Ticker) bool {
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -390,11 +388,7 @@ func tick(ctx context.Context, t *time.Ticker) bool {
 func (s *Shipper) Tidy(ctx context.Context) error {
 	first, copied, err := s.o.Needed()
 	for err == nil && !s.covers(copied) {
-		select {
-		case <-time.After(s.o.Every):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		err = wait(ctx, s.o.Every)
 	}
 	for more := true; err == nil && more; {
 		more, err = s.reap(ctx, first)

@@ -44,7 +44,13 @@ const dir = "/var/wal"
 // start starts an ingester with an empty disk. script decides about its requests to the store.
 func start(t *testing.T, store *mem.Store, id, storeID string, script storagetest.Script, change ...func(*ship.Options)) *node {
 	t.Helper()
-	disk := simdisk.New(1)
+	return startOn(t, simdisk.New(1), store, id, storeID, script, change...)
+}
+
+// startOn is start with a disk.
+func startOn(t *testing.T, disk *simdisk.Disk, store *mem.Store, id, storeID string, script storagetest.Script,
+	change ...func(*ship.Options)) *node {
+	t.Helper()
 	log, err := wal.Open(dir, wal.Options{FS: disk, Reserve: -1, SegmentSize: 16 << 10})
 	if err != nil {
 		t.Fatal(err)
@@ -277,8 +283,14 @@ func TestStoreAway(t *testing.T) {
 					t.Errorf("the next one: %v after %s", err, time.Since(begun))
 				}
 				n.mustSend(ack.Disk)
+				if err := n.Away(); !c.disk && !errors.Is(err, record.ErrUnheld) || c.disk && err != nil {
+					t.Errorf("the next ones are told %v before they are in the log", err)
+				}
 				away.Store(false)
 				time.Sleep(20 * time.Second)
+				if err := n.Away(); err != nil {
+					t.Error(err)
+				}
 				n.mustSend(ack.Shipped)
 				if got := n.objects(a); len(got) < 2 || lost.Load() {
 					t.Errorf("the store has %q", got)
@@ -314,8 +326,8 @@ func TestFence(t *testing.T) {
 		if !errors.Is(err, record.ErrUnheld) || !strings.Contains(err.Error(), "ingester "+b+" has adopted "+a) {
 			t.Errorf("an adopted one answers %v", err)
 		}
-		if err := m.adopt(a); err == nil {
-			t.Error("one without records is adopted")
+		if err := m.adopt(a); err == nil || !strings.Contains(err.Error(), "ingester "+b+" has adopted it already") {
+			t.Errorf("one that is adopted is adopted again: %v", err)
 		}
 	})
 }
@@ -384,12 +396,13 @@ func TestCopiedBatches(t *testing.T) {
 		t.Run(fmt.Sprint("copies are shipped ", shipped), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var away atomic.Bool
-				n := start(t, mem.New(mem.Options{}), a, storeID, func(op storagetest.Op, key string) storagetest.Fault {
-					if op == storagetest.Create && (strings.HasPrefix(key, "bad") || away.Load() && strings.HasPrefix(key, "_wal/")) {
+				script := func(op storagetest.Op, key string) storagetest.Fault {
+					if op == storagetest.Create && (strings.HasPrefix(key, "bad") || away.Load() && strings.HasPrefix(key, "_wal/"+a)) {
 						return storagetest.Fault{Before: storagetest.ErrFault}
 					}
 					return storagetest.Fault{}
-				})
+				}
+				n := start(t, mem.New(mem.Options{}), a, storeID, script)
 				if err := n.sendTo(ack.Shipped, "bad1", "bad2"); err != nil {
 					t.Fatal(err)
 				}
@@ -413,7 +426,8 @@ func TestCopiedBatches(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				n.end()
-				m := start(t, n.store, b, storeID, nil)
+				away.Store(false)
+				m := start(t, n.store, b, storeID, script) // its log is over its limit soon, and cuts batches
 				defer m.end()
 				sent.Services, sent.Lines = sent.Services[:1], sent.Lines[:1] // its sender tries another ingester, with other rules
 				if _, err := m.Accept(t.Context(), &sent); err != nil {

@@ -4,21 +4,15 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
-	"slices"
 )
 
 // Range yields the durable records between two positions, oldest first. Each is the End of a record, or
-// one that [Log.Durable] has returned; a from of 0 is the front of the log. It omits segments that are removed. A damaged span, or one
-// that cannot be read now, is yielded as a [*CorruptError] and ends it.
+// one that [Log.Durable] has returned; a from of 0 is the front of the log. It omits segments that are
+// removed. A damaged span, or one that cannot be read now, is yielded as a [*CorruptError] and ends it.
 func (l *Log) Range(from, to Pos) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		l.mu.Lock()
-		segments := slices.Clone(l.segs)
-		l.mu.Unlock()
-		for _, s := range segments {
-			if s.Number >= from.Segment() && s.Number <= to.Segment() && !rangeIn(l, s.Number, from, to, yield) {
-				return
-			}
+		for n, ok := max(l.Front(), from.Segment()), true; ok && n <= to.Segment(); n++ {
+			ok = rangeIn(l, n, from, to, yield)
 		}
 	}
 }
@@ -34,27 +28,25 @@ func rangeIn(l *Log, n uint32, from, to Pos, yield func(Record, error) bool) boo
 		return errors.Is(err, fs.ErrNotExist) || yield(Record{}, err) && false
 	}
 	defer l.files.release(f)
-	size := info.Size
 	if n == to.Segment() {
-		size = int64(to.Offset())
+		info.Size = int64(to.Offset())
 	}
-	s := newScanner(f, info.Random, size)
+	s := newScanner(f, info.Random, info.Size)
 	if n == from.Segment() {
 		s.off = max(s.off, int64(from.Offset()))
 	}
 	for {
 		it, ok := s.step()
-		if !ok {
+		switch {
+		case !ok:
 			return true
-		}
-		if it.damaged() {
+		case it.damaged():
 			yield(Record{}, &CorruptError{
 				Path: l.files.path(n, segmentSuffix), Offset: it.off, Length: it.length, Reason: it.reason,
 				From: makePos(n, it.off), To: makePos(n, it.off+it.length),
 			})
 			return false
-		}
-		if !yield(s.found(it, &info), nil) {
+		case !yield(s.found(it, &info), nil):
 			return false
 		}
 	}

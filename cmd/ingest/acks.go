@@ -11,7 +11,6 @@ import (
 	"blobtail/internal/access"
 	"blobtail/internal/bill"
 	"blobtail/internal/config"
-	"blobtail/internal/globset"
 	"blobtail/internal/units"
 	"blobtail/record"
 	"blobtail/record/ack"
@@ -19,33 +18,25 @@ import (
 
 // levels are the levels of acknowledgement that the settings and the tokens ask for.
 type levels struct {
-	least    ack.Level // of every request
-	patterns []string  // of services
-	services *globset.Set
-	each     []ack.Level // of the patterns
+	least    ack.Level            // of every request
+	services map[string]ack.Level // by their names and globs
 	tokens   []*access.Token
 }
 
-func newLevels(c config.Config) (*levels, error) {
-	patterns := slices.Sorted(maps.Keys(c.Ingest.Acks))
-	l := &levels{least: c.Ingest.Ack, patterns: patterns, services: globset.New(patterns)}
-	for _, p := range patterns {
-		l.each = append(l.each, c.Ingest.Acks[p])
+func newLevels(c config.Config) (l *levels, err error) {
+	l = &levels{least: c.Ingest.Ack, services: c.Ingest.Acks}
+	if c.Access.Tokens != "" {
+		l.tokens, err = access.Read(c.Access.Tokens)
 	}
-	if c.Access.Tokens == "" {
-		return l, nil
-	}
-	var err error
-	l.tokens, err = access.Read(c.Access.Tokens)
 	return l, err
 }
 
 // of is the strictest level of some services.
 func (l *levels) of(services []string) ack.Level {
 	level := l.least
-	for _, s := range services {
-		for _, i := range l.services.Match(s) {
-			level = max(level, l.each[i])
+	for p, asked := range l.services {
+		if asked > level && slices.ContainsFunc(services, func(s string) bool { return record.MatchService(p, s) }) {
+			level = asked
 		}
 	}
 	return level
@@ -53,16 +44,16 @@ func (l *levels) of(services []string) ack.Level {
 
 // asks reports whether the settings or a token ask for a level.
 func (l *levels) asks(level ack.Level) bool {
-	return l.least == level || slices.Contains(l.each, level) ||
+	return l.least == level || slices.Contains(slices.Collect(maps.Values(l.services)), level) ||
 		slices.ContainsFunc(l.tokens, func(t *access.Token) bool { return t.Ack == level })
 }
 
 // unanswered warns of a level for which nobody waits, at the door without answers.
 func (l *levels) unanswered(c config.Syslog) (notes []string) {
 	level, why := l.least, "ingest.ack"
-	for i, p := range l.patterns {
-		if l.each[i] > level && mayTake(c, p) {
-			level, why = l.each[i], "ingest.acks for "+p
+	for _, p := range slices.Sorted(maps.Keys(l.services)) {
+		if asked := l.services[p]; asked > level && mayTake(c, p) {
+			level, why = asked, "ingest.acks for "+p
 		}
 	}
 	if c.Listen == "" || level == ack.Disk {
@@ -116,8 +107,8 @@ func (l *levels) costs(c config.Config, store iter.Seq2[string, error]) (notes [
 // and those that the settings name.
 func (l *levels) stored(store iter.Seq2[string, error]) (int, error) {
 	names := map[string]bool{}
-	for i, p := range l.patterns {
-		if l.each[i] == ack.Stored && record.ValidService(p) {
+	for p, asked := range l.services {
+		if asked == ack.Stored && record.ValidService(p) {
 			names[p] = true
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"blobtail/internal/trial"
 	"blobtail/reading/unflushed/live"
 	"blobtail/reading/unflushed/live/peers"
+	"blobtail/record/ack"
 	"blobtail/storage"
 )
 
@@ -39,6 +40,7 @@ type company struct {
 	trial     *trial.Trial // whether the store takes anything
 	peers     *peers.Peers // other ingesters: readers need their records too
 	sent      *shipment
+	least     ack.Level // of acknowledgement
 	explained func(error) error
 	log       zerolog.Logger
 	quit      context.CancelFunc
@@ -74,7 +76,7 @@ func own(c config.Config, l net.Listener) string {
 func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg *count.Registry) (*company, error) {
 	log = part(log, "company")
 	clock, _ := store.Blobs.(storage.Clock) // nil: a store on this host
-	p := &company{clock: clockskew.New(clock, log), premises: premises, explained: store.Explained, log: log}
+	p := &company{clock: clockskew.New(clock, log), premises: premises, explained: store.Explained, least: c.Ingest.Ack, log: log}
 	p.trial = trial.New(trial.Options{Blobs: store.Blobs, Remote: c.Store.Remote(), Storing: premises.Storing, Explained: store.Explained, Log: log})
 	tables := premises.Tables(store.Tables)
 	p.tables = tables
@@ -165,7 +167,7 @@ func (p *company) ready(buf *buffer.Buffer) error {
 	if err := p.taking(buf); err != nil {
 		return err
 	}
-	return cmp.Or(p.trial.Err(), p.explained(errors.Join(p.announcer.Err(), p.premises.Stalled())))
+	return cmp.Or(p.trial.Err(), p.explained(errors.Join(p.announcer.Err(), p.premises.Stalled(), p.sent.away(p.least))))
 }
 
 // noteLoss notes the loss of records for the next start.
@@ -212,7 +214,11 @@ func (p *company) started(ctx context.Context, group *errgroup.Group, log zerolo
 
 // stop tells the peers that this ingester ends, and whether all records are in blobs.
 func (p *company) stop(empty bool) {
-	p.sent.tidy()
+	if p.sent != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+		_ = p.sent.Clear(ctx) // the next start tries again
+		cancel()
+	}
 	p.quit()
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()

@@ -47,12 +47,15 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 	in.ended, in.end = context.WithCancel(context.Background())
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
 	options := httpsource.Options{
-		Accept:      accept,
-		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
-		Probed:      func() error { return errors.Join(in.err(), company.answering(buf)) },
-		Protocols:   shippers.Protocols(shipping(c)),
-		Allow:       secure.newcomers.allow(),
-		Ships:       secure.levels.asks(ack.Shipped),
+		Accept:    accept,
+		Ready:     func() error { return errors.Join(in.err(), company.taking(buf)) },
+		Probed:    func() error { return errors.Join(in.err(), company.answering(buf)) },
+		Protocols: shippers.Protocols(shipping(c)),
+		Allow:     secure.newcomers.allow(),
+		Ships:     secure.levels.asks(ack.Shipped),
+		Away: func(services []string, asked ack.Level) error {
+			return company.sent.away(max(asked, secure.levels.of(services)))
+		},
 		Fields:      fields,
 		Admin:       c.Ingest.Admin,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),

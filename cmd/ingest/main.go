@@ -100,7 +100,7 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	defer stream.close()
 	tail := newTail()
 	var company *company
-	options, sent := shipped(c, secure.levels, bufferOptions(c, part(log, "buffer"), reg))
+	options, sent := shipped(c, secure.levels, log, bufferOptions(c, part(log, "buffer"), reg))
 	options.Expired, options.Tail, options.Messages, options.Crowded = out.expired, tail.of(c), stream.messages(), stream.crowded()
 	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
 	buf := buffer.New(journal, out, options)

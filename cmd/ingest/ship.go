@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"blobtail/buffer"
@@ -26,14 +27,15 @@ type shipment struct {
 	after    time.Duration // of silence; 0: others are adopted on demand alone
 	adoption ship.Adoption
 	levels   *levels
+	log      zerolog.Logger
 }
 
 // shipped has the buffer wait for the shipper, if anybody may ask for that.
-func shipped(c config.Config, l *levels, o buffer.Options) (buffer.Options, *shipment) {
+func shipped(c config.Config, l *levels, log zerolog.Logger, o buffer.Options) (buffer.Options, *shipment) {
 	if !l.asks(ack.Shipped) {
 		return o, nil
 	}
-	s := &shipment{after: c.AdoptAfter(), levels: l}
+	s := &shipment{after: c.AdoptAfter(), levels: l, log: part(log, "ship")}
 	o.Shipped = func(ctx context.Context, pos wal.Pos) error { return s.Wait(ctx, pos) } // it exists before a request comes
 	return o, s
 }
@@ -45,7 +47,7 @@ func (s *shipment) join(c config.Config, p *company, store *openstore.Store, log
 	}
 	s.Shipper = ship.New(ship.Options{
 		Log: log, Blobs: store.Blobs, ID: p.announcer.ID, StoreID: p.premises.StoreID, Needed: buf.Needed,
-		Every: time.Duration(c.Ship.Every), Wait: time.Duration(c.Ship.Wait), Logger: part(p.log, "ship"),
+		Every: time.Duration(c.Ship.Every), Wait: time.Duration(c.Ship.Wait), Logger: s.log,
 		Disk: c.Ship.Fallback == "disk", Strict: s.levels.least >= ack.Shipped && c.Ship.Fallback == "refuse",
 	})
 	p.announcer.Ship(s.Ships)
@@ -64,6 +66,14 @@ func (s *shipment) err() error {
 	return s.Fenced()
 }
 
+// away is the reason why no request can reach a level now; nil: it may.
+func (s *shipment) away(level ack.Level) error {
+	if s == nil || level != ack.Shipped {
+		return nil
+	}
+	return s.Away()
+}
+
 // run ships until ctx ends, and adopts.
 func (s *shipment) run(ctx context.Context, group *errgroup.Group) {
 	if s == nil {
@@ -74,16 +84,6 @@ func (s *shipment) run(ctx context.Context, group *errgroup.Group) {
 	if s.after > 0 {
 		group.Go(func() error { s.AdoptSilent(ctx, s.after, s.adoption); return nil })
 	}
-}
-
-// tidy leaves no part of the log in the store that is in blobs.
-func (s *shipment) tidy() {
-	if s == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
-	defer cancel()
-	_ = s.Clear(ctx) // the next start tries again
 }
 
 // adopt answers when the shipped log of a silent ingester is adopted.

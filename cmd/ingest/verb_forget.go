@@ -155,6 +155,9 @@ func (q *question) forgotten(stdout io.Writer, was lease.Ingester) {
 	}
 	fmt.Fprintf(stdout, "%s\n", cli.SafeLine(q.unanswered[was.ID]))
 	fmt.Fprintf(stdout, "given up: what it took since %s and is in no blob; if its log is found after all, start it again on that\n", since.UTC().Format(time.RFC3339))
+	if was.Ships != "" {
+		fmt.Fprintln(stdout, "or "+was.WithoutLog())
+	}
 }
 
 func hostName(i lease.Ingester) string {

@@ -52,6 +52,7 @@ type placeFlags struct {
 	PlainHTTP  bool   `name:"plain-http" help:"Send the token without TLS, also to another host."`
 	TokenFile  string `help:"File with the token that is shown to ingesters, or to the server (BLOBTAIL_TOKEN has the token itself)." placeholder:"FILE" env:"BLOBTAIL_TOKEN_FILE"`
 	CA         string `name:"ca" help:"File of authorities to believe besides this host's, of ingesters and of the server (PEM)." placeholder:"FILE" env:"BLOBTAIL_CA"`
+	Workers    string `help:"URLs of servers that read parts of large questions, with commas." placeholder:"URLS" env:"BLOBTAIL_WORKERS"`
 	ServerName string `name:"server-name" help:"The name that their certificates must have, as behind kubectl port-forward (the host of the URL)." placeholder:"NAME" env:"BLOBTAIL_SERVER_NAME"`
 }
 
@@ -338,7 +339,7 @@ func (a *app) configure() error {
 	if a.config, err = a.flags.Load(); err != nil {
 		return err
 	}
-	a.config.Live = cmp.Or(a.flags.LiveURL, a.config.Live)
+	a.config.Live, a.config.Workers = cmp.Or(a.flags.LiveURL, a.config.Live), cmp.Or(a.flags.Workers, a.config.Workers)
 	a.config.Forms = append(a.contexts.All[a.flags.Context].Forms, a.config.Forms...)
 	if err := errors.Join(a.config.Forms.Check()...); err != nil {
 		return &cli.UsageError{Err: err}

@@ -133,7 +133,7 @@ func (costCmd) Help() string {
 
 Without --plan it is the load of configs/plan.yaml: a terabyte a day of 200 services. It reads no store.
 The keys of a plan are services, ingesters, ingesters-per-service, bytes-per-day, line-bytes, ratio, keep,
-soft-delete, reads-per-day, read-range, reads-of-cool, followers, compaction, tiers, machines, flush and tail.
+soft-delete, reads-per-day, read-range, reads-of-cool, followers, compaction, tiers, machines, flush, ship and tail.
 Only bytes-per-day is mandatory; others that are left out are those of configs/plan.yaml.`
 }
 

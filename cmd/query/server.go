@@ -2,9 +2,12 @@ package main
 
 import (
 	"errors"
+	"strings"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/trust"
 	"blobtail/reading"
+	"blobtail/reading/fan"
 	"blobtail/reading/remote"
 )
 
@@ -26,5 +29,28 @@ func (a *app) openServer() (reading.Source, error) {
 		return nil, cli.Usagef("--server: %w", err)
 	}
 	a.source = c
+	return c, nil
+}
+
+// openWorkers returns the servers that read parts of questions.
+func openWorkers(a *app, believed *trust.Trust) (reading.Sharing, error) {
+	token, err := a.token()
+	if err != nil {
+		return nil, &cli.UsageError{Err: err}
+	}
+	const fails = "a worker does not answer, so others read its part"
+	failed := func(worker string, err error) { a.Note("%s: %s: %v", fails, worker, err) }
+	if a.verb.Name == "serve" {
+		log := cli.NewLog(a.env.stderr, a.env.errTTY)
+		failed = func(worker string, err error) { log.Warn().Err(err).Str("worker", worker).Msg(fails) }
+	}
+	o := fan.Options{Remote: remote.Options{Token: token, PlainHTTP: a.flags.PlainHTTP, Trust: believed}, Failed: failed}
+	c, err := fan.New(strings.Split(a.config.Workers, ","), o)
+	if plain, ok := errors.AsType[*remote.PlainError](err); ok {
+		return nil, cli.Usagef("--workers: %w, or --plain-http if nobody can listen on the way", plain)
+	}
+	if err != nil {
+		return nil, cli.Usagef("--workers: %w", err)
+	}
 	return c, nil
 }

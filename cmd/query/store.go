@@ -90,6 +90,11 @@ func (a *app) openReader(ctx context.Context, alive bool, o reading.OpenOptions)
 			o.Live = a.config.Live
 		}
 	}
+	if a.config.Workers != "" && !of.Logs() {
+		if o.Sharing, err = openWorkers(a, o.Trust); err != nil {
+			return nil, err
+		}
+	}
 	r, err := reading.Open(o)
 	if err != nil {
 		return nil, cli.Usagef("BLOBTAIL_LIVE: %w", err)

@@ -19,7 +19,7 @@ func (manCmd) run(_ context.Context, a *app) (int, error) {
 func signposts() *guide.Guide {
 	return &guide.Guide{
 		Uses: map[string][]string{
-			"serve":     {"config", "store", "live-url", "ca", "server-name", "plain-http", "token-file", "context"},
+			"serve":     {"config", "store", "live-url", "workers", "ca", "server-name", "plain-http", "token-file", "context"},
 			"ingesters": {"config", "store", "server", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "color", "no-pager", "quiet", "context"},
 			"cat":       {"config", "store", "server", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "color", "no-pager", "quiet", "context"},
 			"verify": {"config", "store", "live-url", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "no-pager", "quiet", "if-any",

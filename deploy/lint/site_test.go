@@ -13,8 +13,11 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -25,13 +28,14 @@ const (
 	siteFolder     = "kubernetes-site"
 	monitorsFolder = "kubernetes-monitors"
 	diskFolder     = "kubernetes-disk"
+	workersFolder  = "kubernetes-workers"
 )
 
 // disk is a copy of the folders for kustomize in memory. change may change each file.
 func disk(t *testing.T, change func(name, text string) string) filesys.FileSystem {
 	t.Helper()
 	fs := filesys.MakeFsInMemory()
-	for _, folder := range []string{"kubernetes", siteFolder, monitorsFolder, diskFolder} {
+	for _, folder := range []string{"kubernetes", siteFolder, monitorsFolder, diskFolder, workersFolder} {
 		files, err := filepath.Glob(filepath.Join("..", folder, "*.yaml"))
 		if err != nil || len(files) < 2 {
 			t.Fatalf("%s: %v, %v", folder, files, err)
@@ -170,18 +174,25 @@ func TestWithoutRules(t *testing.T) {
 	}
 }
 
-// TestDisk ensures that a site with the component has the class of disks, that the claims of the
-// ingesters name it, and that nothing else is changed.
-func TestDisk(t *testing.T) {
+// component returns the objects that a component adds to a site, changed ones too, and those that are
+// gone.
+func component(t *testing.T, folder string) (added, gone []string) {
+	t.Helper()
 	without := parts(build(t, disk(t, func(_, text string) string { return text }), siteFolder))
 	with := parts(build(t, disk(t, func(name, text string) string {
 		if name != siteFolder+"/kustomization.yaml" {
 			return text
 		}
-		return replaced(t, text, "# components: [../"+diskFolder+"]", "components: [../"+diskFolder+"]")
+		return replaced(t, text, "# components: [../"+diskFolder+", ../"+workersFolder+"]", "components: [../"+folder+"]")
 	}), siteFolder))
-	added := slices.DeleteFunc(slices.Clone(with), func(doc string) bool { return slices.Contains(without, doc) })
-	gone := slices.DeleteFunc(without, func(doc string) bool { return slices.Contains(with, doc) })
+	added = slices.DeleteFunc(slices.Clone(with), func(doc string) bool { return slices.Contains(without, doc) })
+	return added, slices.DeleteFunc(without, func(doc string) bool { return slices.Contains(with, doc) })
+}
+
+// TestDisk ensures that a site with the component has the class of disks, that the claims of the
+// ingesters name it, and that nothing else is changed.
+func TestDisk(t *testing.T) {
+	added, gone := component(t, diskFolder)
 	if len(added) != 2 || len(gone) != 1 {
 		t.Fatalf("%d objects are added, %d are gone:\n%s", len(added), len(gone), strings.Join(added, "\n---\n"))
 	}
@@ -193,6 +204,49 @@ func TestDisk(t *testing.T) {
 	}
 	if back := strings.Replace(ingesters, claim[0], "", 1); back != gone[0] {
 		t.Errorf("more than the class is another:\n%s", ingesters)
+	}
+}
+
+// TestWorkers ensures that a site with the component has workers that serve finds, by the name that
+// they answer to and through the network policies, and that the API server knows the objects.
+func TestWorkers(t *testing.T) {
+	added, gone := component(t, workersFolder)
+	if len(added) != 6 || len(gone) != 2 {
+		t.Fatalf("%d objects are added, %d are gone:\n%s", len(added), len(gone), strings.Join(added, "\n---\n"))
+	}
+	all := map[string]runtime.Object{}
+	for _, o := range objects(t, []byte(strings.Join(added, "\n---\n"))) {
+		all[name(t, o)] = o
+		for _, c := range complaints(t, o.DeepCopyObject()) {
+			t.Errorf("%s: %s", name(t, o), c)
+		}
+	}
+	serve := all["Deployment/blobtail-serve"].(*appsv1.Deployment).Spec.Template
+	workers := all["Deployment/blobtail-workers"].(*appsv1.Deployment).Spec.Template
+	service := all["Service/blobtail-workers"].(*corev1.Service)
+	scaler := all["HorizontalPodAutoscaler/blobtail-workers"].(*autoscalingv2.HorizontalPodAutoscaler)
+	const host = "blobtail-workers.$(POD_NAMESPACE).svc"
+	asks := serve.Spec.Containers[0].Command
+	if last := asks[len(asks)-1]; last != "--workers=dns+https://"+host+":8516" {
+		t.Errorf("serve has %s", last)
+	}
+	pod := workers.Spec.Containers[0]
+	if !slices.Contains(pod.Command, "--host="+host) || pod.Image != serve.Spec.Containers[0].Image {
+		t.Errorf("workers run %s %q", pod.Image, pod.Command)
+	}
+	port := service.Spec.Ports[0]
+	if service.Spec.ClusterIP != "None" || port.Port != 8516 || port.TargetPort.String() != pod.Ports[0].Name || pod.Ports[0].ContainerPort != 8516 ||
+		!selects(&metav1.LabelSelector{MatchLabels: service.Spec.Selector}, workers.Labels) {
+		t.Errorf("the service does not lead to workers: %+v", service.Spec)
+	}
+	if scaler.Spec.ScaleTargetRef.Name != "blobtail-workers" {
+		t.Errorf("%+v", scaler.Spec)
+	}
+	out := all["NetworkPolicy/blobtail-serve"].(*networkingv1.NetworkPolicy).Spec.Egress
+	in := all["NetworkPolicy/blobtail-workers"].(*networkingv1.NetworkPolicy).Spec
+	if to := out[len(out)-1]; !selects(to.To[0].PodSelector, workers.Labels) || to.Ports[0].Port.IntValue() != 8516 ||
+		!selects(&in.PodSelector, workers.Labels) || !selects(in.Ingress[0].From[0].PodSelector, serve.Labels) {
+		t.Errorf("serve does not reach workers: %+v, %+v", to, in.Ingress)
 	}
 }
 

@@ -23,7 +23,7 @@ var shippedMutants = []mutant{
 	{name: "shipped: objects are deleted before blobs have their records", edits: []edit{{"buffer/ship/ship.go",
 		`n < mostReaped && s.kept[n].to <= first`, `n < mostReaped`}}},
 	{name: "shipped: what was on the disk alone is no loss", edits: []edit{{"internal/lease/adopt.go",
-		`	if was.Ships != ack.Shipped.String() {
+		`	if was.Ships != ack.Shipped.String() && was.GivenUp.IsZero() {
 `, `	if was.Ships == "" {
 `}}},
 	{name: "shipped: a start relies on its notes", edits: []edit{{"internal/lease/announcer.go",

@@ -31,10 +31,8 @@ import (
 // Config is the whole file. A key with a help text is a flag of ingest too, and an
 // environment variable: the tags are those of kong.
 type Config struct {
-	Store openstore.Spec `yaml:"store" help:"dir:PATH or azure:[ACCOUNT/]CONTAINER." env:"BLOBTAIL_STORE"`
-	// Live is the URL of an ingester that logquery asks for unflushed records; "" is those that
-	// announce themselves in the store, and "off" none.
-	Live   string `yaml:"live" kong:"-"`
+	Store  openstore.Spec `yaml:"store" help:"dir:PATH or azure:[ACCOUNT/]CONTAINER." env:"BLOBTAIL_STORE"`
+	Reads  `yaml:",inline" kong:"-"`
 	Ingest Ingest `yaml:"ingest" embed:""`
 	Access Access `yaml:"access" embed:""`
 	TLS    TLS    `yaml:"tls" embed:"" prefix:"tls-"`
@@ -60,6 +58,15 @@ type Config struct {
 	Counters []Counter `yaml:"counters" kong:"-"`
 	// Rules drop, sample and mask records. They apply in their order.
 	Rules []RecordRule `yaml:"rules" kong:"-"`
+}
+
+// Reads are for logquery.
+type Reads struct {
+	// Live is the URL of an ingester that logquery asks for unflushed records; "" is those that
+	// announce themselves in the store, and "off" none.
+	Live string `yaml:"live"`
+	// Workers are URLs of servers that read parts of questions, with commas between them.
+	Workers string `yaml:"workers"`
 }
 
 // Texts says what is found in texts.

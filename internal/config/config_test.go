@@ -102,6 +102,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"live with a fragment", "live: 'http://h#s3cret'", `live: "http://h#...": want`},
 		{"waiters of an hour", "flush: {stored-every: 1h}", "flush.stored-every: 1h: want 1s to 1m"},
 		{"waiters of no time", "flush: {stored-every: 0s}", "flush.stored-every: 0s: want 1s to 1m"},
+		{"no patience for the next object", "ship: {every: 10s}", "ship.wait: 10s: want 1s to 5m, and at least twice ship.every"},
 		{"acks of no service", "ingest: {acks: {'Pay*': stored}}", `ingest.acks: "Pay*": want a name or a glob`},
 		{"dedupe", "ingest: {dedupe: maybe}", "ingest.dedupe"},
 		{"time-near", "time-near: maybe", `time-near: "maybe": want on or off`},
@@ -233,7 +234,7 @@ func TestExplained(t *testing.T) {
 		"rules: [{mask: [{regex: x}]}]":               `line 1: there is no key rules[0].mask[0].regex; rules[0].mask[0] may have field, kind, pattern, with`,
 		"counters: [{name: a, wehre: x}]":             `line 1: there is no key counters[0].wehre; did you mean "where"?`,
 		"store:\n  dir: x":                            "line 2: store: want one value",
-		"words":                                       "line 1: want the keys store, live, ingest, access, tls, flush, limits, log, ship, nats, syslog, tail, retention, close, protocols, azurelogs, otlp, fields, forms, time-near, counters, rules",
+		"words":                                       "line 1: want the keys store, live, workers, ingest, access, tls, flush, limits, log, ship, nats, syslog, tail, retention, close, protocols, azurelogs, otlp, fields, forms, time-near, counters, rules",
 		"# a key\nnats: {url: '${NATS_URL}'}":         "nats.url: ${NATS_URL} stays as it is in this file; set BLOBTAIL_NATS instead",
 	} {
 		_, err := load(t, text)

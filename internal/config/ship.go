@@ -24,7 +24,8 @@ type Ship struct {
 func (s *Ship) validate(m *mistakes) {
 	every, wait := time.Duration(s.Every), time.Duration(s.Wait)
 	m.check(every >= 50*time.Millisecond && every <= time.Minute, "ship.every", s.Every, "want 50ms to 1m")
-	m.check(wait >= time.Second && wait <= 5*time.Minute, "ship.wait", s.Wait, "want 1s to 5m")
+	m.check(wait >= max(time.Second, 2*every) && wait <= 5*time.Minute, "ship.wait", s.Wait,
+		"want 1s to 5m, and at least twice ship.every: each request waits for the next object")
 	m.check(slices.Contains([]string{"refuse", "disk"}, s.Fallback), "ship.fallback", s.Fallback, "want refuse or disk")
 	after, err := ParseDuration(s.AdoptAfter)
 	known := slices.Contains([]string{"auto", "off"}, s.AdoptAfter) || err == nil && after >= leastAdoptAfter

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,13 +11,14 @@ import (
 )
 
 // Silent returns the row of an ingester that another may adopt: it may hold records, is silent, and
-// ships its log. It refuses if the ingester is not, or if ask has a reason.
+// ships its log; or it was forgotten. It refuses if the ingester is not, or if ask has a reason.
 func Silent(ctx context.Context, tables storage.TableStore, store, id string, now time.Time, ask Ask) (Ingester, error) {
 	i, err := find(ctx, tables, store, id)
 	if err != nil {
 		return i, err
 	}
-	if err := i.mayBeForgotten(now); err != nil {
+	forgotten := !i.GivenUp.IsZero() && i.Ships != "" // and what it shipped is there
+	if err := i.mayBeForgotten(now); err != nil && !forgotten {
 		return i, err
 	}
 	if i.Ships == "" {
@@ -41,14 +43,18 @@ func (i *Ingester) WithoutLog() string {
 // shipped. If the ingester has acknowledged what was on its disk alone, that is noted as a loss.
 func Adopted(ctx context.Context, tables storage.TableStore, was Ingester, by string, shipped, now time.Time) error {
 	next := was
-	next.State, next.Adopter, next.Floor = Stopped, by, time.Time{}
-	if was.Ships != ack.Shipped.String() {
+	next.State, next.Adopter, next.Floor, next.GivenUp = Stopped, by, time.Time{}, time.Time{}
+	if was.Ships != ack.Shipped.String() && was.GivenUp.IsZero() {
 		if was.Oldest.IsZero() {
 			shipped = later(shipped, was.At)
 		}
 		next.Lost = was.Lost.join(Loss{Since: shipped, Until: now})
 	}
-	if _, err := tables.Swap(ctx, Table, Partition, next.row()); err != nil {
+	_, err := tables.Swap(ctx, Table, Partition, next.row())
+	if errors.Is(err, storage.ErrChanged) {
+		return refuse(was.ID, "meanwhile it is back, was forgotten, or another ingester has adopted it: logquery ingesters shows which")
+	}
+	if err != nil {
 		return fmt.Errorf("clear the row of ingester %s: %w", was.ID, err)
 	}
 	return nil

@@ -44,18 +44,21 @@ func Forget(ctx context.Context, tables storage.TableStore, store, id string, no
 const asked = 32
 
 // ForgetSilent forgets every ingester that may hold records and has been silent for so
-// long, but for those that ship their logs: others adopt them. It returns the rows that it
-// marked, and joins an error for each that it could not, or that ask has a reason for.
+// long, but for those that ship their logs. It returns the rows that it marked, and joins an
+// error for each that it could not, that others have to adopt, or that ask has a reason for.
 func ForgetSilent(ctx context.Context, tables storage.TableStore, store string, silent time.Duration, now time.Time, ask Ask) ([]Ingester, error) {
 	l, err := scan(ctx, tables, store)
 	if err != nil && !errors.Is(err, storage.ErrNotExist) {
 		return nil, err
 	}
 	rows := slices.DeleteFunc(l.rows, func(i Ingester) bool {
-		return i.State != Holding || i.Ships != "" || now.Sub(i.At) < silent
+		return i.State != Holding || now.Sub(i.At) < silent
 	})
 	gone := make([]Ingester, len(rows))
 	errs := fanout.All(len(rows), asked, func(i int) (err error) {
+		if rows[i].Ships != "" {
+			return refuse(rows[i].ID, "it shipped its log: "+rows[i].WithoutLog())
+		}
 		gone[i], err = Forget(ctx, tables, store, rows[i].ID, now, ask)
 		return err
 	})
@@ -127,6 +130,8 @@ func (i Ingester) mayBeForgotten(now time.Time) error {
 	switch {
 	case !i.GivenUp.IsZero():
 		return refuse(i.ID, "it was forgotten at "+i.GivenUp.UTC().Format(time.RFC3339)+" already")
+	case i.Adopter != "":
+		return refuse(i.ID, "ingester "+i.Adopter+" has adopted it already; what it has lost, ingest forget --lost acknowledges")
 	case i.State != Holding && i.Lost.Any():
 		return refuse(i.ID, "it runs or has ended in order; to acknowledge what it has lost, add --lost")
 	case i.State != Holding:

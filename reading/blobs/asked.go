@@ -43,6 +43,7 @@ type asked struct {
 	back     int64                        // all since was listed
 	met      [][]horizon.Day              // by service: days that can be closed, of which something was listed
 	days     []map[horizon.Day]*collected // by service, if it reads in windows
+	part     bool                         // of a plan, which tells the rest of the whole
 }
 
 // found counts the listed objects of a service.
@@ -66,7 +67,7 @@ func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked,
 	if err != nil {
 		return nil, err
 	}
-	a := &asked{reader: r, query: q, match: match, stored: stored, began: time.Now(), cool: r.Together(q).cool}
+	a := &asked{reader: r, query: q, match: match, stored: stored, began: time.Now().Add(-q.Aged), cool: r.Together(q).cool}
 	if a.services, a.unknown, err = resolve(ctx, &q, a.listServices); err != nil {
 		return nil, err
 	}
@@ -261,6 +262,9 @@ func (a *asked) noService(ctx context.Context, name string) error {
 
 // tellFound warns of foreign objects, and of a store that does not exist.
 func (a *asked) tellFound(sum *Summary) {
+	if a.part {
+		return
+	}
 	if a.noStore != nil {
 		sum.Warnings = append(sum.Warnings, a.noStore)
 	}

@@ -48,7 +48,7 @@ func (p *Plan) counting(by Buckets) *counting {
 func (c *counting) run(ctx context.Context) error {
 	err := c.plan.confirmed(ctx, &c.sum, c.countAll)
 	c.sum.Records = c.tally.total
-	c.plan.match.tellUnjudged(&c.sum)
+	c.plan.tellUnjudged(&c.sum)
 	c.plan.tellExpired(&c.sum, c.plan.has())
 	return err
 }

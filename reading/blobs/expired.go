@@ -105,12 +105,16 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 // tellExpired warns of the expired days that the query's range asks for, and of those that expired
 // since the listing. If the limit of newest records is reached, no older one is missing. A range
 // that is open asks for all that there is: it reaches beyond a horizon for a service only if there
-// is nothing of the service on this side. found reports whether there is.
+// is nothing of the service on this side. found reports whether there is. Of a part of a question its
+// asker tells them.
 func (a *asked) tellExpired(sum *Summary, found func(service string) bool) {
+	if a.part {
+		return
+	}
 	if err := unseen(a.view.Forbidden()); err != nil {
 		sum.Warnings = append(sum.Warnings, err)
 	}
-	if !(a.query.Limit > 0 && sum.Records >= int64(a.query.Limit)) {
+	if !a.query.Part && !(a.query.Limit > 0 && sum.Records >= int64(a.query.Limit)) {
 		sum.Warnings = append(sum.Warnings, a.expiredLines(found)...)
 	}
 	for _, service := range a.services {

@@ -222,6 +222,13 @@ func (m *Matcher) tellUnjudged(sum *Summary) {
 	}
 }
 
+// tellUnjudged is that of the filter of a read. A part of a plan does not tell it.
+func (a *asked) tellUnjudged(sum *Summary) {
+	if !a.part {
+		a.match.tellUnjudged(sum)
+	}
+}
+
 // Spans returns where the text filters match in a text that people see: start and end of
 // each match, in order, none within another. There are none if the filter is inverted.
 func (m *Matcher) Spans(text []byte) (spans [][2]int) {

@@ -56,7 +56,7 @@ func (a *asked) folding(f Fold) *folding {
 func (p *Plan) Fold(ctx context.Context, f Fold, take func(part any) error) (Summary, error) {
 	sum := p.summary()
 	err := p.confirmed(ctx, &sum, func(ctx context.Context) error { return p.fold(ctx, f, &sum, take) })
-	p.match.tellUnjudged(&sum)
+	p.tellUnjudged(&sum)
 	p.tellExpired(&sum, p.has())
 	return sum, err
 }

@@ -165,6 +165,10 @@ type Query struct {
 	// Ahead says that the records of the whole plan will be read, so that a Scout may begin
 	// with it. It does nothing without a Scout, nor with a limit of newest records.
 	Ahead bool
+	// Part says that the query is a part by time of one that another process answers, and Aged how long
+	// ago it began. That process tells which services do not exist, and what had expired.
+	Part bool
+	Aged time.Duration
 	// cool counts what the reads of the query fetch from cooler tiers, see [Reader.Together].
 	cool *coolReads
 }

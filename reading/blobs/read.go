@@ -38,7 +38,7 @@ func (p *Plan) read(ctx context.Context, to sink) (Summary, error) {
 		err = to.flush()
 	}
 	sum.Bytes = to.bytes
-	p.match.tellUnjudged(&sum)
+	p.tellUnjudged(&sum)
 	p.tellExpired(&sum, p.has())
 	return sum, err
 }

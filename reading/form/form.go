@@ -78,6 +78,8 @@ type Cost struct {
 	SkippedByWords int64 `json:"skipped_by_words"`
 	// Copies are records that were found more than once, and are in the answer once.
 	Copies int64 `json:"copies"`
+	// Decoded are bytes of lines that were decoded.
+	Decoded int64 `json:"decoded"`
 }
 
 // Event is one line of a stream of events, or one line of data of the tail. One field is set.

@@ -13,7 +13,8 @@ func OutcomeOf(o *reading.Outcome) Outcome {
 		Complete: o.Complete(), Problems: texts(o.Problems()), Warnings: texts(o.Warnings), Notes: append([]string{}, o.Notes...), Gaps: []Gap{},
 		Cost: Cost{
 			Requests: o.Requests, Bytes: o.Fetched, BlobsListed: o.BlobsListed, BlobsOpened: o.BlobsOpened, BlocksRead: o.BlocksRead,
-			BlocksSkipped: o.BlocksSkipped, SkippedByIDs: o.RuledOutByIDs, SkippedByWords: o.RuledOutByWords, Copies: o.Copies,
+			BlocksSkipped: o.BlocksSkipped, SkippedByIDs: o.RuledOutByIDs, SkippedByWords: o.RuledOutByWords,
+			Copies: o.Copies, Decoded: o.Decoded,
 		},
 	}
 	for _, none := range o.Absent {

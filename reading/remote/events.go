@@ -79,7 +79,10 @@ func (s *stream) read() (*form.End, error) {
 			return nil, s.cut(err)
 		}
 		var ev form.Event
-		if _, stored, ok := storedRecord(line); ok {
+		if bytes.HasPrefix(line, []byte(`{"ts":`)) { // of a part of a question
+			s.add(line)
+			s.came++
+		} else if _, stored, ok := storedRecord(line); ok {
 			s.add(stored)
 			s.came++
 		} else if err := json.Unmarshal(line, &ev); err != nil {

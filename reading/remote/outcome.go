@@ -15,6 +15,7 @@ func (c *Client) outcome(o *form.Outcome) *reading.Outcome {
 	out := &reading.Outcome{Notes: o.Notes}
 	out.Requests, out.Fetched, out.BlobsListed, out.BlobsOpened = o.Cost.Requests, o.Cost.Bytes, o.Cost.BlobsListed, o.Cost.BlobsOpened
 	out.BlocksRead, out.BlocksSkipped, out.Copies = o.Cost.BlocksRead, o.Cost.BlocksSkipped, o.Cost.Copies
+	out.Decoded = o.Cost.Decoded
 	out.RuledOutByIDs, out.RuledOutByWords = o.Cost.SkippedByIDs, o.Cost.SkippedByWords
 	for _, text := range o.Problems {
 		out.Lack(errors.New(text))

@@ -69,6 +69,8 @@ type Options struct {
 	Trust *trust.Trust
 	// Idle is how long the server may send nothing within an answer; 0: a minute.
 	Idle time.Duration
+	// Tries is how often a request is sent to a server that is too busy for it; 0: 3 times.
+	Tries int
 }
 
 // Client asks one server. Several goroutines may use it at once.
@@ -78,6 +80,7 @@ type Client struct {
 	http  *http.Client
 	trust *trust.Trust
 	idle  time.Duration
+	tries int
 }
 
 // New returns a client of the server at base, an http or https URL.
@@ -89,7 +92,7 @@ func New(base string, o Options) (*Client, error) {
 	if o.Token != "" && u.Scheme == "http" && !o.PlainHTTP && !loopback.Host(u.Hostname()) {
 		return nil, &PlainError{Host: u.Host}
 	}
-	c := &Client{base: u, token: o.Token, trust: o.Trust, idle: cmp.Or(o.Idle, idleWait)}
+	c := &Client{base: u, token: o.Token, trust: o.Trust, idle: cmp.Or(o.Idle, idleWait), tries: cmp.Or(o.Tries, busyTries)}
 	c.http = &http.Client{
 		Transport:     o.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -206,7 +209,7 @@ func (c *Client) get(ctx context.Context, r request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		resp, err := c.once(ctx, r)
 		refused, ok := errors.AsType[*Error](err)
-		if !ok || refused.Status != http.StatusTooManyRequests && refused.Status != http.StatusServiceUnavailable || try == busyTries {
+		if !ok || refused.Status != http.StatusTooManyRequests && refused.Status != http.StatusServiceUnavailable || try == c.tries {
 			return resp, err
 		}
 		seconds, _ := strconv.Atoi(refused.retryAfter) // a date is too far away

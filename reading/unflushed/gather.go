@@ -68,6 +68,8 @@ func (r *Reader) unflushed(name string) *blobs.Unflushed {
 // only if no result is possible, as when ctx ends.
 func (r *Reader) Gather(ctx context.Context, q blobs.Query, mode Mode) (*Gathered, error) {
 	switch {
+	case mode == Elsewhere:
+		return &Gathered{Query: q, mode: mode}, nil
 	case mode == Off || mode == Auto && r.o.Off:
 		g := &Gathered{Query: q}
 		if !r.o.Unasked {

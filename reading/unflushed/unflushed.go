@@ -84,6 +84,8 @@ const (
 	Auto Mode = iota // unflushed records too, if an ingester can be asked
 	Off              // blobs only
 	Only             // no blobs
+	// Elsewhere is that of a part of a question by time: another process has asked the ingesters for all.
+	Elsewhere
 )
 
 // Options are the sources of a [Reader]. Blobs, Store and Ingesters must be set.
@@ -143,6 +145,9 @@ func New(o Options) *Reader {
 	}
 	return &Reader{o: o}
 }
+
+// StoreID is the id of the store, "" if it has none.
+func (r *Reader) StoreID(ctx context.Context) (string, error) { return r.o.Store(ctx) }
 
 // Off reports whether no ingester is asked, so that all results are of blobs, or of blobs and
 // tables.

@@ -66,7 +66,7 @@ func unknownParam(name string, known []string) error {
 
 // ask reads the parameters of a question. The forms of the server are those of one that names none.
 func (c *call) ask() (a reading.Ask, err error) {
-	if a, err = reading.ParseAsk(c.params, c.now); a.Parse == "" && a.LogQL == "" {
+	if a, err = reading.ParseAsk(c.params, c.now); a.Parse == "" && a.LogQL == "" && a.Here.Part == nil {
 		a.Parse = c.o.Forms
 	}
 	return a, err

@@ -3,8 +3,10 @@ package httpsource_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -91,6 +93,7 @@ func TestStrictestAckCounts(t *testing.T) {
 		"a header asks":                     {status: 200, header: "shipped", body: `{"service":"web"}`, says: "shipped"},
 		"two headers in one":                {status: 400, header: "shipped, stored", body: mixed},
 		"nothing is shipped":                {status: 400, header: "shipped", unshipped: true, body: `{"service":"web"}`},
+		"nothing is shipped for a token":    {status: 200, token: ack.Shipped, unshipped: true, body: `{"service":"web"}`, says: "stored"},
 		"nothing is shipped but stored": {
 			status: 200, header: "shipped", unshipped: true, token: ack.Stored, body: mixed, says: "stored",
 		},
@@ -154,5 +157,31 @@ func TestStreamOfLevels(t *testing.T) {
 	s := newSource(log, func(o *httpsource.Options) { o.Protocols = []httpsource.Protocol{parts{}} })
 	if code := upload(s, strings.Repeat("pay\n", 5000), ""); code != http.StatusServiceUnavailable {
 		t.Errorf("a stream that is not shipped: %d", code)
+	}
+}
+
+// While nothing gets to the level that a request needs, nothing of it is kept: else each repeat of a body
+// without times would be kept once more.
+func TestAwayIsRefusedBeforeTheLog(t *testing.T) {
+	log := new(ladder)
+	s := newSource(log, func(o *httpsource.Options) {
+		o.Guard, o.Ships = demanding(ack.Disk), true
+		o.Away = func(services []string, asked ack.Level) error {
+			if asked == ack.Shipped || slices.Contains(services, "pay") {
+				return fmt.Errorf("%w: away", record.ErrUnheld)
+			}
+			return nil
+		}
+	})
+	for _, c := range []struct {
+		path, header string
+		status       int
+	}{{"/ingest/web", "shipped", 503}, {"/ingest/pay", "", 503}, {"/ingest/web", "", 200}, {"/ingest/web", "stored", 200}} {
+		before := len(log.reached)
+		a := send(t, s, c.path, "a line", "Ack", c.header)
+		kept := len(log.reached) - before
+		if a.Status != c.status || kept != 0 && a.Status != 200 || a.Status == 503 && a.RetryAfter == "" {
+			t.Errorf("%s %q: %d, Retry-After %q, %d kept, %s", c.path, c.header, a.Status, a.RetryAfter, kept, a.Error)
+		}
 	}
 }

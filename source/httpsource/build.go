@@ -68,7 +68,7 @@ type builder struct {
 // begin accepts a decoded body, which is counted in h already, and counts the memory
 // that its lines are likely to need.
 func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *hold, decoded []byte) error {
-	b.s, b.request, b.hold, b.body, b.scope = s, r, h, decoded, in.Scope
+	b.s, b.request, b.hold, b.body, b.scope, b.answer.asked = s, r, h, decoded, in.Scope, in.ack
 	if s.o.Dedupe != DedupeOff {
 		b.key = in.key
 	}
@@ -157,6 +157,9 @@ func (b *builder) flush(end int) bool {
 	}
 	b.origin(b.body[b.from:end])
 	if b.err = b.AddRejected(b.countLines); b.err != nil {
+		return false
+	}
+	if b.err = b.s.o.Away(b.Req.Services, b.answer.asked); b.err != nil {
 		return false
 	}
 	receipt, err := b.append()

@@ -84,6 +84,9 @@ func (s *Source) ask(in *Intake, who Sender, h http.Header) error {
 		err = Refuse(http.StatusBadRequest, "header Ack: shipped: this ingester ships no log; "+
 			"send stored, or let the operator set ingest.ack, ingest.acks or the ack of a token to shipped")
 	}
+	if in.ack == ack.Shipped && !s.o.Ships {
+		in.ack = ack.Stored // the token has it since the start
+	}
 	if err == nil && in.Stream == nil {
 		in.key, err = keyOf(h)
 	}

@@ -74,6 +74,9 @@ type Options struct {
 	Watch body.Watch
 	// Ships says that the log is shipped to the store. Without it a header Ack: shipped is refused.
 	Ships bool
+	// Away is the reason why a request for services cannot reach the level that its sender asks for, or
+	// a stricter one of theirs. Nothing of it is kept then. Nil: there never is one.
+	Away func(services []string, asked ack.Level) error
 	// Fields has names of fields that are tried before the known ones. A request may name others
 	// by parameters. Nil: there are none.
 	Fields *record.Mapping
@@ -121,6 +124,9 @@ func New(o Options) *Source {
 	}
 	if o.Probed == nil {
 		o.Probed = o.Ready
+	}
+	if o.Away == nil {
+		o.Away = func([]string, ack.Level) error { return nil }
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -1,0 +1,141 @@
+package blobs
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// A Part is a part of a plan by time alone. The parts of a plan share no record.
+type Part struct {
+	Range
+	Bytes int64 // of stored blobs, about
+	// Held says that unflushed records are in it.
+	Held bool
+}
+
+// stretch is what a plan has in an hour.
+type stretch struct {
+	bytes, first, last int64
+	held               bool
+}
+
+// Parts divides the range of a plan into parts of about size bytes of stored blobs, in order: between
+// hours, and within an hour that has more, at any ns. Hours with unflushed records are apart.
+func (p *Plan) Parts(size int64) (parts []Part) {
+	hours := map[int64]*stretch{}
+	for i := range p.blobs {
+		b := &p.blobs[i]
+		at := b.Hour().UnixNano()
+		h := hours[at]
+		if h == nil {
+			h = &stretch{first: Newest, last: Oldest}
+			hours[at] = h
+		}
+		h.first, h.last = min(h.first, b.Meta.First), max(h.last, b.Meta.Last)
+		if h.held = h.held || b.body != nil; b.body == nil {
+			h.bytes += b.Size
+		}
+	}
+	part, held := Part{Range: p.rng}, false
+	cut := func(at int64) {
+		if at > part.From && at < p.rng.To {
+			part.To = at
+			parts = append(parts, part)
+			part = Part{Range: Range{From: at, To: p.rng.To}}
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(hours)) {
+		h := hours[at]
+		if part.Bytes > 0 && part.Bytes+h.bytes > size || h.held != held {
+			cut(at)
+		}
+		held = h.held
+		n := max(1, (h.bytes+size/2)/size)
+		if n > 1 {
+			cut(at)
+		}
+		for i := range n {
+			if i > 0 {
+				cut(h.first + (h.last-h.first)/n*i)
+			}
+			part.Bytes += h.bytes / n
+		}
+	}
+	parts = append(parts, part)
+	for i := range parts {
+		rng := parts[i].Range
+		parts[i].Held = slices.ContainsFunc(p.blobs, func(b blob) bool { return b.body != nil && rng.touches(b.Meta.First, b.Meta.Last) })
+	}
+	return parts
+}
+
+// Hours are the hours that a plan has records of, for each service.
+func (p *Plan) Hours() int {
+	hours := map[hourOf]bool{}
+	for i := range p.blobs {
+		hours[hourOf{p.blobs[i].Name.Service, p.blobs[i].Hour()}] = true
+	}
+	return len(hours)
+}
+
+// Age is how long ago the plan was begun.
+func (p *Plan) Age() time.Duration { return time.Since(p.began) }
+
+// Within is the part of a plan in a range. Its reads do not tell what [Plan.Joined] tells of all parts.
+func (p *Plan) Within(rng Range) *Plan {
+	a := *p.asked
+	a.part, a.query.Scout, a.query.Range = true, nil, rng
+	w := &Plan{asked: &a, rng: rng}
+	for i := range p.blobs {
+		if b := &p.blobs[i]; rng.touches(b.Meta.First, b.Meta.Last) {
+			w.blobs = append(w.blobs, *b)
+		}
+	}
+	return w
+}
+
+// Joined is the summary of a plan that was read by parts, from the joined ones of these. A name is
+// absent if it is for the whole plan. elsewhere says that others have read some, by listings of their
+// own: then days may have expired that the parts here have not met.
+func (p *Plan) Joined(ctx context.Context, parts *Summary, elsewhere bool) Summary {
+	sum := p.summary()
+	of := *parts
+	of.Absent, of.Examined = nil, 0
+	sum.Join(&of)
+	for i := 0; i < len(p.blobs) && parts.Examined > 0; i++ { // a blob of several parts counts once
+		sum.Examined += p.blobs[i].Meta.Records
+	}
+	if elsewhere {
+		if err := p.view.Look(ctx); err != nil && ctx.Err() == nil {
+			sum.Lack(fmt.Errorf("days may have expired during this read, and that cannot be checked: %w", err))
+		}
+	}
+	p.match.tellUnjudged(&sum)
+	p.tellExpired(&sum, p.has())
+	return sum
+}
+
+// Foretold fails if a read of the plan decodes too much for certain.
+func (p *Plan) Foretold() error {
+	if p.query.MaxRaw == 0 || p.match.levels != allLevels || p.match.sifts() {
+		return nil
+	}
+	all := int64(0)
+	for i := range p.blobs {
+		if m := &p.blobs[i].Meta; p.rng.covers(m.First, m.Last) {
+			all += m.RawBytes
+		}
+	}
+	return p.TooLarge(all)
+}
+
+// TooLarge is the error of a read of the plan that has decoded so many bytes of lines; nil: it may.
+func (p *Plan) TooLarge(decoded int64) error {
+	if most := p.query.MaxRaw; most > 0 && decoded > most {
+		return &TooLargeError{Bytes: decoded, Limit: most}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+// Package fan has a question that reads much answered by several processes: the one that was asked and
+// workers, which are servers of the reading API (logquery serve) over the same store.
+//
+// A [Crew] is the [reading.Sharing] of a reader. The stores of that reader divide a question by time
+// alone and have the crew read the parts. So each is a [reading.Source] that answers as without workers.
+//
+//	Store: gather unflushed records, list -> parts -+-> this process: at once, and those with unflushed records
+//	                                                +-> workers: list later, and ask no ingester
+//	                                                -> lines in order, or sums -> one Outcome
+//
+// A part that a worker does not answer goes to another one, and then to this process. The outcome of an
+// answer that broke off is dropped, and its numbers are too. Its lines stay, as far as all of their times
+// came: the next try begins behind them. Nobody knows what the worker could not read before it broke
+// off, so this process counts what should have come.
+package fan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"blobtail/reading"
+	"blobtail/reading/remote"
+)
+
+const (
+	partSize = 64 << 20
+	// patience is how long a worker may be silent. It tells its progress each second.
+	patience = 20 * time.Second
+	// rest is how long a worker rests that has failed, and mostRest if it fails again and again.
+	rest, mostRest = time.Second, time.Minute
+	// lookEvery is how often the addresses of a name are asked for, and lookWait how long that may take.
+	lookEvery, lookWait = 15 * time.Second, 3 * time.Second
+)
+
+// Options tune a Crew. The zero value suits workers that ask for no token.
+type Options struct {
+	// Remote has the token for the workers, which has to read all services, and what is believed.
+	Remote remote.Options
+	// Part is how many bytes of stored blobs make a part; 0: 64 MiB.
+	Part int64
+	// Patience is how long a worker may be silent; 0: 20 s.
+	Patience time.Duration
+	// Rest is how long a worker rests that has failed, at least; 0: 1 s.
+	Rest time.Duration
+	// Failed is told of a worker that fails, perhaps by several goroutines; nil: it is not.
+	Failed func(worker string, err error)
+	// Lookup returns the addresses of a name; nil: that of this host.
+	Lookup func(ctx context.Context, name string) ([]string, error)
+}
+
+// Crew has workers. Several questions may use it at once.
+type Crew struct {
+	o     Options
+	names []*url.URL // whose addresses are workers
+
+	mu      sync.Mutex
+	fixed   []*worker
+	found   map[string]*worker // by the address and the name
+	present []*worker          // those of the last look
+	looked  time.Time
+}
+
+// New returns a crew of the workers at some URLs. One as dns+https://NAME:PORT means all addresses of the
+// name, which are asked for from time to time. Their certificates have that name.
+func New(places []string, o Options) (*Crew, error) {
+	o.Part, o.Patience, o.Rest = cmp.Or(o.Part, partSize), cmp.Or(o.Patience, patience), cmp.Or(o.Rest, rest)
+	o.Remote.Idle, o.Remote.Tries = o.Patience, 1
+	if o.Lookup == nil {
+		o.Lookup = net.DefaultResolver.LookupHost
+	}
+	if o.Failed == nil {
+		o.Failed = func(string, error) {}
+	}
+	c := &Crew{o: o, found: map[string]*worker{}}
+	for _, place := range places {
+		base, named := strings.CutPrefix(place, "dns+")
+		w, err := c.worker(base, "")
+		if err != nil {
+			return nil, err
+		}
+		if !named {
+			c.fixed = append(c.fixed, w)
+			continue
+		}
+		u, err := url.Parse(base)
+		if err != nil || u.Port() == "" {
+			return nil, fmt.Errorf("%.80q has no port; want one like dns+https://workers.logs:8516", place)
+		}
+		c.names = append(c.names, u)
+	}
+	if len(c.fixed)+len(c.names) == 0 {
+		return nil, errors.New("there is no URL of a worker")
+	}
+	return c, nil
+}
+
+// worker returns the worker at a URL; its host is reached at an address; "": at its own.
+func (c *Crew) worker(base, address string) (*worker, error) {
+	o, t, name := c.o.Remote, remote.NewTransport(), base
+	t.TLSClientConfig, t.ResponseHeaderTimeout = o.Trust.Config(), c.o.Patience
+	if address != "" {
+		dial := t.DialContext
+		t.Proxy, name = nil, base+" at "+address
+		t.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, address) }
+	}
+	o.Transport = t
+	client, err := remote.New(base, o)
+	return &worker{name: name, client: client}, err
+}
+
+// workers are those that there are now.
+func (c *Crew) workers(ctx context.Context) []*worker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.names) == 0 || !c.looked.IsZero() && time.Since(c.looked) < lookEvery {
+		return append(slices.Clone(c.fixed), c.present...)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookWait)
+	defer cancel()
+	var present []*worker
+	for _, u := range c.names {
+		all, err := c.o.Lookup(ctx, u.Hostname())
+		if err != nil {
+			if c.o.Failed(u.Hostname(), err); ctx.Err() != nil {
+				return append(slices.Clone(c.fixed), c.present...)
+			}
+		}
+		for _, ip := range all {
+			at := net.JoinHostPort(ip, u.Port())
+			w := c.found[at+u.String()]
+			if w == nil {
+				if w, err = c.worker(u.String(), at); err != nil {
+					continue // New has made one of that URL
+				}
+				c.found[at+u.String()] = w
+			}
+			present = append(present, w)
+		}
+	}
+	for key, w := range c.found { // pods come and go
+		if !slices.Contains(present, w) {
+			delete(c.found, key)
+		}
+	}
+	c.present, c.looked = present, time.Now()
+	return append(slices.Clone(c.fixed), present...)
+}
+
+// Size implements [reading.Sharing].
+func (c *Crew) Size() int64 { return c.o.Part }
+
+// A worker is a server that reads parts.
+type worker struct {
+	name   string
+	client *remote.Client
+
+	mu    sync.Mutex
+	rests time.Duration // as long as it rested last; 0: its last answer was good
+	until time.Time
+}
+
+// resting is how long the worker rests yet.
+func (w *worker) resting() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Until(w.until)
+}
+
+// note notes how an answer went, and reports whether that of the one before was good.
+func (w *worker) note(err error, rest time.Duration) (fresh bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if fresh = w.rests == 0; err == nil {
+		w.rests = 0
+		return fresh
+	}
+	w.rests = min(max(2*w.rests, rest), mostRest)
+	w.until = time.Now().Add(w.rests)
+	return fresh
+}
+
+// answer asks the worker for a part.
+func (w *worker) answer(ctx context.Context, d *reading.Division, a reading.Ask, emit func([]byte) error) (ans reading.Answer, err error) {
+	var out *reading.Outcome
+	switch {
+	case d.By != nil:
+		var h *reading.Histogram
+		if h, out, err = w.client.Histogram(ctx, a, *d.By); err == nil {
+			ans.Slots = h.Buckets
+		}
+	case d.Counts:
+		out, err = w.client.Count(ctx, a)
+	default:
+		out, err = w.client.Records(ctx, a, emit)
+		for i := 0; err == nil && i < len(out.Problems()); i++ {
+			if broken, ok := errors.AsType[*remote.BrokenError](out.Problems()[i]); ok {
+				err = broken
+			}
+		}
+	}
+	if err != nil {
+		return reading.Answer{}, err
+	}
+	ans.Summary, ans.Notes = out.Summary(), out.Notes
+	return ans, nil
+}

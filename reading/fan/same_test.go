@@ -1,0 +1,168 @@
+package fan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/reading"
+	"blobtail/reading/readingtest"
+	"blobtail/record"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// drawn fills a house with records of some hours: many of equal times, copies, late ones, and some in no
+// blob.
+func drawn(t *testing.T, rng *rand.Rand) *readingtest.House {
+	h := readingtest.New(t, 2)
+	number := 0
+	send := func(n, hours int) {
+		var lines []readingtest.Line
+		for range n {
+			at := noon.Add(time.Duration(rng.IntN(hours*60)) * time.Minute)
+			if rng.IntN(3) == 0 {
+				at = at.Truncate(time.Hour).Add(time.Duration(rng.IntN(5) - 2)) // also before the hour
+			}
+			long := strings.Repeat(string(rune('a'+number%26)), rng.IntN(200))
+			msg := fmt.Sprintf("m%d took %d ms %s", number, rng.IntN(50), long)
+			if number%9 == 0 {
+				msg = fmt.Sprintf(`{"took":%d}`, number) // the workers have a form for it, and the asker has none
+			}
+			lines = append(lines, readingtest.Line{
+				Time: at, Service: []string{"web", "api", "db"}[rng.IntN(3)], Level: []string{"info", "warn", "error"}[rng.IntN(3)],
+				Msg: msg, Fields: fmt.Sprintf(`"n":%d`, number%17),
+			})
+			number++
+		}
+		h.Send(rng.IntN(2), lines...)
+	}
+	for range 3 + rng.IntN(3) {
+		send(60+rng.IntN(200), 6)
+		if rng.IntN(2) == 0 {
+			send(40, 6)
+		}
+		h.Flush()
+	}
+	if rng.IntN(3) > 0 {
+		send(1+rng.IntN(20), 1+rng.IntN(8))
+	}
+	return h
+}
+
+// draw draws a question.
+func draw(rng *rand.Rand) reading.Ask {
+	services := [][]string{{"*"}, {"web"}, {"web", "nosuch"}, {"a*", "db"}}[rng.IntN(4)]
+	a := reading.Ask{Services: services, Range: reading.Always(), Reverse: rng.IntN(2) == 0}
+	at := func() int64 {
+		ns := noon.Add(time.Duration(rng.IntN(6*60)) * time.Minute).UnixNano()
+		if rng.IntN(2) == 0 {
+			ns = time.Unix(0, ns).Truncate(time.Hour).UnixNano() + int64(rng.IntN(4))
+		}
+		return ns
+	}
+	switch rng.IntN(4) {
+	case 0:
+		a.Range.From = at()
+	case 1:
+		a.Range.To = at()
+	case 2:
+		a.Range.From = at()
+		a.Range.To = a.Range.From + int64(time.Hour)*int64(1+rng.IntN(4))
+	}
+	switch rng.IntN(8) {
+	case 0:
+		a.Texts = []string{"took 1"}
+	case 1:
+		a.Levels = 1 << record.Error
+	case 2:
+		a.Where = "n > 3"
+	case 3:
+		a.Parse, a.Where = "<id> took <took> ms <_>", "took > 20"
+	case 4:
+		a.Services, a.LogQL = nil, `{service=~"web|api"} |= "took" | n > 2`
+	case 5:
+		a.Exprs, a.Not = []string{"took [0-4]"}, true
+	case 6:
+		a.Live = reading.Off
+	}
+	return a
+}
+
+// said is the answer of a source in words.
+func said(t *testing.T, s reading.Source, a reading.Ask, what int) string {
+	t.Helper()
+	text := ""
+	var out *reading.Outcome
+	var err error
+	switch what {
+	case 0:
+		out, err = s.Records(t.Context(), a, func(lines []byte) error { text += string(lines); return nil })
+	case 1:
+		out, err = s.Count(t.Context(), a)
+	default:
+		var h *reading.Histogram
+		by := []time.Duration{time.Minute, 7 * time.Second, time.Hour}[what%3]
+		h, out, err = s.Histogram(t.Context(), a, reading.Slices{By: by, Zone: time.UTC})
+		if err == nil {
+			text = strings.ReplaceAll(fmt.Sprint(*h), "} {", "}\n{") + "\n"
+		}
+	}
+	if err != nil {
+		return fmt.Sprintf("%T %v", err, err)
+	}
+	var absent []string
+	for _, none := range out.Absent {
+		absent = append(absent, none.Name)
+	}
+	if what > 1 && !a.ReadsLines() { // indexes count, unless blobs share records
+		out.Examined = 0
+	}
+	if a.Parse != "" { // lines that came before a break have the made fields
+		out.Bytes = 0
+	}
+	return fmt.Sprintf("%scomplete %v %v, %d records, %d unflushed, examined %d, bytes %d, more %v, absent %v, warnings %v",
+		text, out.Complete(), out.Problems(), out.Records, out.Unflushed, out.Examined, out.Bytes, out.More, absent, out.Warnings)
+}
+
+// A shared store answers as the store does, whatever its workers do.
+func TestSame(t *testing.T) {
+	rounds, asked := 40, int64(0)
+	if testing.Short() {
+		rounds = 6
+	}
+	for round := range rounds {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			h := drawn(t, rng)
+			c := newCrew(t, h, []int{1, 3, 16}[round%3], mixed(seed))
+			alone, shared := h.Reader().For(nil), h.ReaderWith(reading.Options{Sharing: c.open(int64(500 + rng.IntN(4000)))}).For(nil)
+			for range 15 {
+				a, what := draw(rng), rng.IntN(5)
+				want, got := said(t, alone, a, what), said(t, shared, a, what)
+				if want != got {
+					t.Fatalf("%d of %+v:\n%s\nalone:\n%s", what, a, differ(got, want), differ(want, got))
+				}
+			}
+			asked += c.asked.Load()
+		})
+	}
+	if asked < int64(rounds) {
+		t.Errorf("workers were asked for %d parts", asked)
+	}
+}
+
+// differ is the lines of a text around the first that another one lacks.
+func differ(text, other string) string {
+	a, b := strings.Split(text, "\n"), strings.Split(other, "\n")
+	for i := range a {
+		if i >= len(b) || a[i] != b[i] {
+			return fmt.Sprintf("line %d of %d: %s\n%s", i, len(a), a[i], strings.Join(slices.Clip(a[max(0, len(a)-1):]), "\n"))
+		}
+	}
+	return fmt.Sprintf("%d lines", len(a))
+}

@@ -1,0 +1,317 @@
+package fan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"blobtail/reading"
+	"blobtail/storage/fanout"
+)
+
+// mostHere is how many parts that no worker answers are read here at once.
+const mostHere = 2
+
+// share is one question that is shared.
+type share struct {
+	crew  *Crew
+	d     *reading.Division
+	store func() (string, error) // the id of the store
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	ctx     context.Context
+	parts   []part
+	head    int // the part whose lines are shown
+	window  int // how many parts from the head on may have begun
+	here    int // parts that no worker answers, being read here
+	decoded int64
+	others  bool // have read some
+}
+
+// Share implements [reading.Sharing]. This process begins at once, and does not wait for workers.
+func (c *Crew) Share(ctx context.Context, d *reading.Division, emit func(lines []byte) error) (reading.Answer, bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &share{crew: c, d: d, ctx: ctx, parts: make([]part, len(d.Parts)), window: len(d.Parts)}
+	s.store = sync.OnceValues(func() (string, error) { return d.StoreID(ctx) })
+	s.changed = sync.NewCond(&s.mu)
+	for i := range s.parts {
+		s.parts[i].Part, s.parts[i].number, s.parts[i].back = d.Parts[i], i, d.Reverse
+	}
+	if !d.Counts {
+		s.window = 4
+	}
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changed.Broadcast()
+	})()
+	var work fanout.Crew
+	work.Go(func() {
+		for p := s.take(nil); p != nil; p = s.take(nil) {
+			s.read(p, nil)
+		}
+	})
+	work.Go(func() { s.gather(&work) })
+	err := s.give(emit)
+	cancel()
+	work.Wait()
+	return s.joined(), s.others, err
+}
+
+// gather begins with the workers, and with those that come later.
+func (s *share) gather(work *fanout.Crew) {
+	if id, err := s.store(); err != nil || id == "" {
+		return // nobody could tell whether a worker reads the same store
+	}
+	known := map[*worker]bool{}
+	for s.ctx.Err() == nil {
+		for _, w := range s.crew.workers(s.ctx) {
+			if known[w] {
+				continue
+			}
+			known[w] = true
+			s.mu.Lock()
+			s.window += 2
+			s.mu.Unlock()
+			work.Go(func() { s.work(w) })
+		}
+		s.pause(lookEvery)
+	}
+}
+
+func (s *share) pause(d time.Duration) {
+	select {
+	case <-s.ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// work has a worker read parts as long as there are any.
+func (s *share) work(w *worker) {
+	for {
+		for rest := w.resting(); rest > 0 && s.ctx.Err() == nil; rest = w.resting() {
+			s.pause(rest)
+		}
+		p := s.take(w)
+		if p == nil {
+			return
+		}
+		s.read(p, w)
+	}
+}
+
+// take returns the first part that nobody has begun and that a worker may read; nil: this process. It
+// returns nil if there is none left.
+func (s *share) take(w *worker) *part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.ctx.Err() == nil {
+		left := false
+		for i := s.head; i < len(s.parts); i++ {
+			p := &s.parts[i]
+			if p.taken || w != nil && p.Held {
+				continue
+			}
+			if left = true; i < s.head+s.window {
+				p.taken = true
+				return p
+			}
+			break
+		}
+		if !left {
+			return nil
+		}
+		s.changed.Wait()
+	}
+	return nil
+}
+
+// read reads a part: by a worker, by another one if it fails, and then here.
+func (s *share) read(p *part, w *worker) {
+	defer s.end(p)
+	var tried []*worker
+	for w != nil && len(tried) < 2 {
+		if s.ask(p, w) {
+			return
+		}
+		w, tried = s.other(append(tried, w)), append(tried, w)
+	}
+	if tried != nil {
+		s.enter(p)
+		defer s.leave()
+	}
+	rng, left := p.left()
+	if !left {
+		p.err = s.took(p, reading.Answer{}, false)
+		return
+	}
+	var emit func([]byte) error
+	if !s.d.Counts {
+		emit = func(lines []byte) error { return s.put(p, lines, false) }
+	}
+	ans, err := s.d.Here(s.ctx, rng, emit)
+	p.err = cmp.Or(err, s.took(p, ans, false))
+}
+
+// ask has a worker read a part, or the rest of it. It reports whether there is nothing left to read.
+func (s *share) ask(p *part, w *worker) bool {
+	rng, left := p.left()
+	id, err := s.store()
+	if !left || err != nil {
+		return false
+	}
+	ans, err := w.answer(s.ctx, s.d, s.d.Elsewhere(rng, id), func(lines []byte) error { return s.put(p, lines, true) })
+	if s.ctx.Err() != nil {
+		p.err = s.ctx.Err()
+		return true
+	}
+	fresh := w.note(err, s.crew.o.Rest)
+	if err != nil {
+		if fresh {
+			s.crew.o.Failed(w.name, err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.broken()
+		return false
+	}
+	p.err = s.took(p, ans, true)
+	return true
+}
+
+// other is a worker that does not rest and was not tried; nil: there is none.
+func (s *share) other(tried []*worker) *worker {
+	for _, w := range s.crew.workers(s.ctx) {
+		if w.resting() <= 0 && !slices.Contains(tried, w) {
+			return w
+		}
+	}
+	return nil
+}
+
+// enter waits until a part may be read here that no worker answers. That whose lines are shown does not
+// wait.
+func (s *share) enter(p *part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.here >= mostHere && p.number != s.head && s.ctx.Err() == nil {
+		s.changed.Wait()
+	}
+	s.here++
+}
+
+func (s *share) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.here--
+	s.changed.Broadcast()
+}
+
+// took adds the answer of the last try of a part.
+func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
+	if p.kept > 0 { // lines of tries that broke off
+		rng := p.came()
+		there, err := s.d.Here(s.ctx, rng, nil)
+		if err != nil {
+			return err
+		}
+		if there.Records != p.kept {
+			there.Lack(fmt.Errorf("a worker failed that read %d records %s, and there are %d; ask again", p.kept, span(rng), there.Records))
+		}
+		there.Records, there.Bytes = p.kept, p.bytes
+		ans.Join(&there.Summary)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.release(len(p.buf))
+	p.answer, p.elsewhere = ans, elsewhere
+	s.others = s.others || elsewhere || p.kept > 0
+	s.decoded += ans.Decoded
+	return s.d.TooLarge(s.decoded)
+}
+
+// end notes that a part is over.
+func (s *share) end(p *part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.done = true
+	s.changed.Broadcast()
+}
+
+// give passes on the lines of the parts in their order.
+func (s *share) give(emit func(lines []byte) error) error {
+	var spare []byte
+	for i := range s.parts {
+		p := &s.parts[i]
+		for {
+			lines, err := s.next(p, spare)
+			if err != nil {
+				return err
+			}
+			if len(lines) == 0 {
+				break
+			}
+			if err := emit(lines); err != nil {
+				return err
+			}
+			spare = lines
+		}
+		if p.err != nil {
+			return p.err
+		}
+	}
+	return nil
+}
+
+// next takes the lines of the first part that may be shown. None are left once it is over. Its other
+// lines move to spare memory.
+func (s *share) next(p *part, spare []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.head = p.number
+	s.changed.Broadcast()
+	for p.safe == 0 && !p.done && s.ctx.Err() == nil {
+		s.changed.Wait()
+	}
+	if p.safe == 0 && p.done {
+		return nil, nil
+	}
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	lines := p.buf[:p.safe]
+	p.buf, p.safe = append(spare[:0], p.buf[p.safe:]...), 0
+	return lines, nil
+}
+
+// joined joins the answers of the parts.
+func (s *share) joined() (all reading.Answer) {
+	slots, any := map[int64]*reading.Slot{}, false
+	for i := range s.parts {
+		p := &s.parts[i]
+		all.Join(&p.answer.Summary)
+		if p.elsewhere && !any {
+			all.Notes, any = p.answer.Notes, true
+		} else if p.elsewhere {
+			all.Notes = slices.DeleteFunc(all.Notes, func(note string) bool { return !slices.Contains(p.answer.Notes, note) })
+		}
+		for _, of := range p.answer.Slots {
+			if slots[of.Start] == nil {
+				slots[of.Start] = &reading.Slot{Bucket: reading.Bucket{Start: of.Start}}
+			}
+			for level, n := range of.Levels {
+				slots[of.Start].Levels[level] += n
+			}
+		}
+	}
+	for _, of := range slots {
+		all.Slots = append(all.Slots, *of)
+	}
+	slices.SortFunc(all.Slots, func(a, b reading.Slot) int { return cmp.Compare(a.Start, b.Start) })
+	return all
+}

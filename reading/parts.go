@@ -1,0 +1,203 @@
+package reading
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"blobtail/internal/budget"
+	"blobtail/reading/blobs"
+	"blobtail/reading/unflushed"
+	"blobtail/record"
+)
+
+// Sharing has parts of a question read by other processes too (package fan).
+type Sharing interface {
+	// Size is how many bytes of stored blobs make a part, about.
+	Size() int64
+	// Share has the parts of a question read and joins their answers. It passes the lines of records to
+	// emit in their order. elsewhere says that others have read some. An error ends the whole read, and
+	// the answer covers the part before it.
+	Share(ctx context.Context, d *Division, emit func(lines []byte) error) (joined Answer, elsewhere bool, err error)
+}
+
+// Answer is that of a part of a question. Notes of a joined one are those that all answers from
+// elsewhere have: what no record of one part has, those of another may have.
+type Answer struct {
+	blobs.Summary
+	Slots []Slot
+	Notes []string
+}
+
+// Division is a question that is divided by time alone.
+type Division struct {
+	Parts []blobs.Part // in the order of the answer
+	// Counts says that records are counted, By that they are by time. Else lines are wanted.
+	Counts bool
+	By     *Slices
+	// Reverse says that the newest lines come first.
+	Reverse bool
+
+	store  *Store
+	ask    *Ask
+	plan   *blobs.Plan
+	others Ask // as others are asked
+}
+
+// mostAsked is how long the text of a question may be that others are asked.
+const mostAsked = 32 << 10
+
+// divide divides a question that reads much; nil: this process answers it alone. So it does if the
+// plan is small, or of one hour of one service; if a limit, an edge or a filter without a text form
+// counts; and if the question is itself a part.
+func (s *Store) divide(a *Ask, plan *blobs.Plan) *Division {
+	with := s.r.o.Sharing
+	switch {
+	case with == nil, a.Here.Part != nil, a.Limit > 0, a.First > 0, a.Edges != (blobs.Edges{}), a.Live == Only:
+		return nil
+	case a.pipe != nil && a.LogQL == "":
+		return nil
+	case plan.Bytes() < 2*with.Size(), plan.Hours() < 2:
+		return nil
+	}
+	d := &Division{store: s, ask: a, plan: plan, others: *a, Parts: plan.Parts(with.Size()), Reverse: a.Reverse}
+	d.others.Fields, d.others.Live, d.others.Here = nil, Auto, Here{}
+	if s.mayRead(a.Services) != "" { // the worker has another token
+		d.others.Services = plan.Services()
+	}
+	if a.LogQL != "" && s.mayRead(a.Services) != "" || len(d.others.Values().Encode()) > mostAsked ||
+		!slices.ContainsFunc(d.Parts, func(p blobs.Part) bool { return !p.Held }) {
+		return nil
+	}
+	if a.Reverse {
+		slices.Reverse(d.Parts)
+	}
+	return d
+}
+
+// answer has the parts read, and joins them.
+func (d *Division) answer(ctx context.Context, emit func(lines []byte) error) (Answer, error) {
+	if err := d.plan.Foretold(); err != nil {
+		return Answer{}, err
+	}
+	joined, elsewhere, err := d.store.r.o.Sharing.Share(ctx, d, emit)
+	joined.Summary = d.plan.Joined(ctx, &joined.Summary, elsewhere)
+	if told := d.ask.elsewhere; elsewhere && told != nil {
+		told.any, told.notes = true, joined.Notes
+	}
+	return joined, err
+}
+
+// Here reads a range in this process. Lines go to emit; nil: the records are counted.
+func (d *Division) Here(ctx context.Context, rng Range, emit func(lines []byte) error) (ans Answer, err error) {
+	part := d.plan.Within(rng)
+	switch {
+	case emit != nil:
+		ans.Summary, err = part.Read(ctx, d.ask.Parsed(emit))
+	case d.By != nil:
+		var buckets []Bucket
+		buckets, ans.Summary, err = part.Histogram(ctx, Buckets{Length: d.By.By, Zone: d.By.Zone})
+		for _, b := range buckets {
+			ans.Slots = append(ans.Slots, Slot{Bucket: b})
+		}
+	default:
+		_, ans.Summary, err = part.Count(ctx)
+	}
+	return ans, err
+}
+
+// Elsewhere is the question for another process about a range.
+func (d *Division) Elsewhere(rng Range, store string) Ask {
+	a := d.others
+	a.Range, a.Here.Part = rng, &part{store, d.plan.Age()}
+	return a
+}
+
+// StoreID is the id of the store; "": it has none.
+func (d *Division) StoreID(ctx context.Context) (string, error) {
+	return d.store.r.o.Logs.StoreID(ctx)
+}
+
+// TooLarge is the error of a read that has decoded so many bytes of lines, here and elsewhere; nil: it
+// may.
+func (d *Division) TooLarge(decoded int64) error { return d.plan.TooLarge(decoded) }
+
+// part says that a question is a part by time of one that another process answers. That one asks the
+// ingesters before, and tells which services do not exist.
+type part struct {
+	store string        // the id of the one that has to be read
+	age   time.Duration // since the whole question was begun
+}
+
+// partVersion is that of parts. It changes with the meaning of a question, and of its answer.
+const partVersion = "1"
+
+// String is the text form.
+func (p *part) String() string {
+	return fmt.Sprintf("%s.%s.%d", partVersion, p.store, p.age.Milliseconds())
+}
+
+func parsePart(text string) (*part, error) {
+	version, rest, _ := strings.Cut(text, ".")
+	store, age, _ := strings.Cut(rest, ".")
+	ms, err := strconv.ParseInt(age, 10, 64)
+	if version != partVersion || store == "" || err != nil || ms < 0 || ms > int64(24*time.Hour/time.Millisecond) {
+		return nil, badParam("part", "part=%.60s is of another version of servers: this one knows version %s", text, partVersion)
+	}
+	return &part{store, time.Duration(ms) * time.Millisecond}, nil
+}
+
+// begin prepares a question that is a part. It refuses one of another store, and one that the holder of
+// the token may not read all of: what is hidden would be missing in the whole.
+func (p *part) begin(ctx context.Context, s *Store, a *Ask, q *blobs.Query) error {
+	id, err := s.r.o.Logs.StoreID(ctx)
+	switch hidden := s.mayRead(q.Services); {
+	case err != nil:
+		return err
+	case id != p.store:
+		return badParam("part", "part: this server reads another store, %s", id)
+	case hidden != "":
+		return badParam("part", "part: the token may not read %s", hidden)
+	}
+	a.Live, a.Here.Sure = unflushed.Elsewhere, true
+	q.Sure, q.Part, q.Aged = true, true, p.age
+	return nil
+}
+
+// mayRead returns one of some names and globs of which the holder of the token may not read all.
+func (s *Store) mayRead(services []string) string {
+	for _, name := range services {
+		if record.ValidStored(name) && !s.May(name) || !record.ValidStored(name) && !s.mayAll(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// told are the notes of the answers of others.
+type told struct {
+	any   bool
+	notes []string
+}
+
+// common leaves out notes that the answers of others do not have.
+func (t *told) common(notes []string) []string {
+	if t == nil || !t.any {
+		return notes
+	}
+	return slices.DeleteFunc(notes, func(note string) bool { return !slices.Contains(t.notes, note) })
+}
+
+// counted counts the records of a plan by time, with others if it reads much. Without texts the listing
+// and the indexes suffice, and others would read nothing.
+func (d *Division) counted(ctx context.Context, h *Histogram) (blobs.Summary, error) {
+	ans, err := d.answer(ctx, nil)
+	if err == nil {
+		err = budget.Of(ctx).Take(slotBytes * int64(len(ans.Slots)))
+	}
+	h.Buckets = ans.Slots
+	return ans.Summary, err
+}
