@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"blobtail/internal/spill"
 	"blobtail/reading/survey"
@@ -149,7 +148,7 @@ func newWriter(space *spill.Space, fields []*survey.Field) *writer {
 			filters = append(filters, parquet.SplitBlockFilter(bloomBits, c.name))
 		}
 	}
-	w.options = []parquet.WriterOption{schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("blobtail", strconv.Itoa(form), ""),
+	w.options = []parquet.WriterOption{schema, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("blobtail", strconv.Itoa(form), ""),
 		parquet.DataPageVersion(1), parquet.DataPageStatistics(false), // the index of pages has them
 		parquet.PageBufferSize(pageBytes), parquet.DictionaryMaxBytes(dictionaryBytes), parquet.BloomFilters(filters...),
 		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending("time")))}
