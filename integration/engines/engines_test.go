@@ -251,7 +251,7 @@ func equal(a, b [][]any) bool {
 }
 
 func TestEngines(t *testing.T) {
-	python := os.Getenv("BLOBTAIL_ENGINES")
+	python := os.Getenv("ENGINES_PYTHON")
 	if python == "" {
 		t.Skip("make engines runs this test")
 	}
@@ -320,6 +320,9 @@ func (w *world) engine(t *testing.T, python, engine string, want answers, lake i
 	most := map[string]float64{"two": 0.2, "hour": 0.2, "day": 0.2, "nosuch": 0.5}
 	if engine == "spark" {
 		delete(most, "hour") // it has no statistics of nanoseconds
+	}
+	if w.records < 1_000_000 {
+		return // footers are most of it
 	}
 	for name, part := range most {
 		if of[name] > part || of["all"] < 0.3 {
