@@ -63,6 +63,9 @@ func TestShippedDiskLost(t *testing.T) {
 		}
 		fallsSilent(t, at, gone)
 		adopts(t, b, gone)
+		if out, code := tryAdopt(c, gone); code != 1 || !strings.Contains(out, "ingester "+b.id()+" has adopted it") {
+			t.Errorf("one that is adopted already: exit code %d, %q", code, out)
+		}
 		read.whole("a is adopted")
 		b.take()
 		gone = loses(t, b)

@@ -1,19 +1,24 @@
 package integration_test
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"blobtail/internal/dev/testkit"
+	"blobtail/source/carry"
 )
 
-// Three ingesters ship their logs, and senders try the next one if one does not answer. Again and again
-// one is killed and its disk removed, or it hangs, is adopted and wakes; then the store is away. What was
-// answered with 200 is read once, and no read that exits with 0 lacks a record.
+// Three ingesters ship their logs, and senders of five protocols try the next one if one does not answer.
+// One is killed and its disk removed, or it hangs, is adopted and wakes; then the store is away. What was
+// answered with 2xx is read once, and no read that exits with 0 lacks a record.
 func TestShippedFleet(t *testing.T) {
 	t.Parallel()
 	beside(t, map[string]func(t *testing.T){
@@ -56,39 +61,19 @@ func newShippedFleet(t *testing.T, through, direct place, fail func() func()) *s
 func (f *shippedFleet) run() {
 	stop := make(chan struct{})
 	var working sync.WaitGroup
-	for n := range 4 {
-		working.Go(func() { f.send(n, stop) })
+	for n, door := range []string{"loki", "otlp-attributes", "bulk", "json", "hec"} {
+		working.Go(func() { f.send(n, door, stop) })
 	}
 	working.Go(func() { f.read(stop) })
 	end := sync.OnceFunc(func() { close(stop); working.Wait() })
 	defer end()
-	until := time.Now().Add(lasting(f.t, 0))
-	for n := 0; n < 3 || time.Now().Before(until); n++ {
-		time.Sleep(time.Second)
-		one, other := f.all[n%3], f.all[(n+1+f.rng.IntN(2))%3]
-		switch n % 3 {
-		case 0:
-			id := loses(f.t, one)
-			fallsSilent(f.t, f.direct, id)
-			adopts(f.t, other, id)
-			one.start()
-		case 1:
-			id := one.id()
-			one.freeze()
-			fallsSilent(f.t, f.direct, id)
-			adopts(f.t, other, id)
-			time.Sleep(time.Duration(f.rng.Int64N(int64(2 * time.Second))))
-			one.Signal(syscall.SIGCONT)
-			testkit.Until(f.t, "the adopted one ends", one.Gone) // at the next request of a sender
-			one.start()
-		default:
-			mend := f.fail()
-			time.Sleep(4 * time.Second)
-			mend()
-		}
+	if span, long := torture(f.t); long {
+		f.long(span)
+	} else {
+		f.short()
 	}
 	end()
-	read := newAudit(f.t, f.direct, f.promises)
+	read := newAudit(f.t, f.direct, f.promises).only(asRead, asCount, asHist)
 	read.whole("at the end")
 	for _, s := range f.all {
 		testkit.Until(f.t, s.name+" flushes", s.flushes)
@@ -99,8 +84,90 @@ func (f *shippedFleet) run() {
 	}
 }
 
-// send sends one record after the other, each to one ingester after the other until it is acknowledged.
-func (f *shippedFleet) send(n int, stop <-chan struct{}) {
+// short has each fault once.
+func (f *shippedFleet) short() {
+	time.Sleep(time.Second)
+	lost := f.all[0]
+	id := loses(f.t, lost)
+	fallsSilent(f.t, f.direct, id)
+	adopts(f.t, f.all[1+f.rng.IntN(2)], id)
+	lost.start()
+
+	time.Sleep(time.Second)
+	hung := f.all[1]
+	id = hung.id()
+	hung.freeze()
+	fallsSilent(f.t, f.direct, id)
+	adopts(f.t, f.all[2*f.rng.IntN(2)], id)
+	time.Sleep(time.Duration(f.rng.Int64N(int64(2 * time.Second))))
+	f.wakes(hung)
+
+	time.Sleep(time.Second)
+	mend := f.fail()
+	time.Sleep(4 * time.Second)
+	mend()
+}
+
+// wakes wakes an ingester that was adopted, and starts it again: it ends at the next request of a sender.
+func (f *shippedFleet) wakes(hung *station) {
+	hung.Signal(syscall.SIGCONT)
+	testkit.Until(f.t, "the adopted one ends", hung.Gone)
+	hung.start()
+}
+
+// long kills an ingester each minute, and removes its disk. A third of the time another hangs, and a
+// sixth the store is away: 20 minutes of an hour, and 10.
+func (f *shippedFleet) long(span time.Duration) {
+	var adopting sync.WaitGroup
+	defer adopting.Wait()
+	hung, mend := f.all[0], func() {}
+	minutes := max(6, int(span/time.Minute))
+	for n := range minutes {
+		time.Sleep(time.Minute)
+		switch n {
+		case minutes / 12:
+			id := hung.id()
+			hung.freeze()
+			adopting.Go(func() { f.adopted(id, span) })
+		case minutes/12 + minutes/3:
+			f.wakes(hung)
+		case minutes * 3 / 5:
+			mend = f.fail()
+		case minutes*3/5 + minutes/6:
+			mend()
+		}
+		one := f.all[1+n%2] // not the one that hangs
+		if _, err := os.Stat(filepath.Join(one.wal, "lease")); err != nil {
+			continue // it was started without a store: it has no id, and no records
+		}
+		id := loses(f.t, one)
+		adopting.Go(func() { f.adopted(id, span) })
+		one.begin()
+	}
+}
+
+// adopted has an ingester adopted when it is silent, unless it had no records. While the store is away,
+// and if the adopter ends, that fails, and is tried again.
+func (f *shippedFleet) adopted(id string, within time.Duration) {
+	fallsSilent(f.t, f.direct, id)
+	adopted := regexp.MustCompile("has adopted it|it is idle|no such ingester")
+	for n, begun := 0, time.Now(); ; n++ {
+		out, code := tryAdopt(f.all[1+n%2], id) // not the one that hangs
+		if code == 0 || adopted.MatchString(out) {
+			return
+		}
+		if time.Since(begun) > within {
+			f.t.Errorf("ingester %s is not adopted: %s", id, out)
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// send sends one record after the other by the protocol of a door, each to one ingester after the other
+// until it is acknowledged.
+func (f *shippedFleet) send(n int, by string, stop <-chan struct{}) {
+	door, _ := carry.Named(by)
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for at := n; ; {
 		select {
@@ -109,18 +176,26 @@ func (f *shippedFleet) send(n int, stop <-chan struct{}) {
 		case <-time.After(20 * time.Millisecond):
 		}
 		id := f.promises.next("x")
-		body := appendRecord(nil, time.Now().UnixNano(), id, "is what happened")
-		for try := 0; ; try++ {
-			code, a, header, err := post(client, f.all[at%3].base+"/ingest/web", body)
-			if code == http.StatusOK && err == nil && a.Accepted == 1 {
+		one := carry.Record{Text: []byte(id + " is what happened"), Time: time.Now()}
+		if door.Objects {
+			one.Text, one.Object = bytes.TrimSpace(appendRecord(nil, one.Time.UnixNano(), id, "is what happened")), true
+		}
+		p, err := door.Pack(carry.Cargo{Service: "web", Records: []carry.Record{one}})
+		if err != nil {
+			f.t.Error(err)
+			return
+		}
+		for {
+			code, _, header, err := post(client, f.all[at%3].base+p.Path, p.Body, "Content-Type", p.ContentType)
+			if code/100 == 2 {
 				f.promises.ack(id)
 				if says := header.Get("Ack"); says != "shipped" {
-					f.t.Errorf("200 with Ack %q", says)
+					f.t.Errorf("%s: %d with Ack %q", by, code, says)
 				}
 				break
 			}
 			if code != 0 && code != http.StatusServiceUnavailable && code != http.StatusTooManyRequests {
-				f.t.Errorf("%d %+v, %v", code, a, err)
+				f.t.Errorf("%s: %d, %v", by, code, err)
 			}
 			at++
 			select {

@@ -65,6 +65,7 @@ closing() {
 	run closing-mutants tests ./integration/closing '^TestMutants$'
 }
 reads() { run reads tests ./integration '^(TestComplete|TestOldestUnflushed)' BLOBTAIL_TORTURE=1; }
+shipped() { run shipped tests ./integration '^TestShippedFleet$' BLOBTAIL_TORTURE="$share"; }
 newest() { run newest tests ./integration '^(TestFresh|TestFollow|TestUnion$|TestTablesAway)' BLOBTAIL_TORTURE=2; }
 retention() {
 	run retention tests ./integration '^(TestRetention(|Guard|Refuses|Refused|Held|Killed|TwiceAtOnce)|TestDrop.*|TestExpired.*|TestBacklogExpires|TestHorizon.*|TestCompaction(|Killed))$' BLOBTAIL_KILLS=200 BLOBTAIL_TORTURE=1
@@ -105,7 +106,7 @@ simulation() {
 }
 
 # The longest part is last, so that the others report early.
-processes=(hostile attack faults outage stuck disk azure reads newest imports send others retention kills)
+processes=(hostile attack faults outage stuck disk azure reads shipped newest imports send others retention kills)
 computed=(complete closing simulation states mutants policies log blobs filters)
 for part in "$@"; do
 	if [[ " ${processes[*]} ${computed[*]} " != *" $part "* ]]; then

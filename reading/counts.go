@@ -77,7 +77,7 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 			sum.Join(&parts)
 			return sum, err
 		}
-		if d := s.divide(&a, plan); d != nil && by.Apart == nil && (a.ReadsLines() || h.By%time.Minute != 0) {
+		if d, _ := s.divide(&a, plan); d != nil && by.Apart == nil && (a.ReadsLines() || h.By%time.Minute != 0) {
 			d.Counts, d.By = true, &Slices{By: h.By, Zone: by.Zone}
 			return d.counted(ctx, h)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/units"
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed"
 	"blobtail/record"
@@ -18,6 +19,8 @@ import (
 type Sharing interface {
 	// Size is how many bytes of stored blobs make a part, about.
 	Size() int64
+	// Workers is how many others there are now.
+	Workers(ctx context.Context) int
 	// Share has the parts of a question read and joins their answers. It passes the lines of records to
 	// emit in their order. elsewhere says that others have read some. An error ends the whole read, and
 	// the answer covers the part before it.
@@ -40,42 +43,72 @@ type Division struct {
 	By     *Slices
 	// Reverse says that the newest lines come first.
 	Reverse bool
+	// Limit is how many lines are wanted, from the begin of the answer; 0: all. Fetched are the stored bytes
+	// that were read before.
+	Limit   int
+	Fetched int64
 
-	store  *Store
-	ask    *Ask
-	plan   *blobs.Plan
-	others Ask // as others are asked
+	store   *Store
+	ask     *Ask
+	plan    *blobs.Plan
+	others  Ask // as others are asked
+	decoded int64
 }
 
 // mostAsked is how long the text of a question may be that others are asked.
 const mostAsked = 32 << 10
 
-// divide divides a question that reads much; nil: this process answers it alone. So it does if the
-// plan is small, or of one hour of one service; if a limit, an edge or a filter without a text form
-// counts; and if the question is itself a part.
-func (s *Store) divide(a *Ask, plan *blobs.Plan) *Division {
+// divide divides a question that reads much; nil: this process answers it alone, and alone says why. So
+// it does if the plan is small, or of one hour of one service; if an edge or a filter without a text
+// form counts; and if the question is itself a part.
+func (s *Store) divide(a *Ask, plan *blobs.Plan) (d *Division, alone string) {
 	with := s.r.o.Sharing
 	switch {
-	case with == nil, a.Here.Part != nil, a.Limit > 0, a.First > 0, a.Edges != (blobs.Edges{}), a.Live == Only:
-		return nil
-	case a.pipe != nil && a.LogQL == "":
-		return nil
-	case plan.Bytes() < 2*with.Size(), plan.Hours() < 2:
-		return nil
+	case with == nil:
+		return nil, "there are no workers"
+	case a.Here.Part != nil, a.Edges != (blobs.Edges{}), a.Live == Only, a.pipe != nil && a.LogQL == "":
+		return nil, "workers are not asked such questions"
+	case plan.Bytes() < 2*with.Size():
+		return nil, fmt.Sprintf("less than %s of blobs", units.Size(2*with.Size()))
+	case plan.Hours() < 2:
+		return nil, "one hour of one service"
 	}
-	d := &Division{store: s, ask: a, plan: plan, others: *a, Parts: plan.Parts(with.Size()), Reverse: a.Reverse}
-	d.others.Fields, d.others.Live, d.others.Here = nil, Auto, Here{}
+	d = &Division{store: s, ask: a, plan: plan, others: *a, Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
+	d.Parts = plan.Parts(with.Size(), a.Limit+a.First > 0)
+	d.others.Fields, d.others.Live, d.others.Here, d.others.Reverse = nil, Auto, Here{}, d.Reverse
 	if s.mayRead(a.Services) != "" { // the worker has another token
 		d.others.Services = plan.Services()
 	}
-	if a.LogQL != "" && s.mayRead(a.Services) != "" || len(d.others.Values().Encode()) > mostAsked ||
-		!slices.ContainsFunc(d.Parts, func(p blobs.Part) bool { return !p.Held }) {
-		return nil
+	switch {
+	case a.LogQL != "" && s.mayRead(a.Services) != "", len(d.others.Values().Encode()) > mostAsked:
+		return nil, "workers are not asked such questions"
+	case !slices.ContainsFunc(d.Parts, func(p blobs.Part) bool { return !p.Held }):
+		return nil, "all hours have records that are in no blob yet"
 	}
-	if a.Reverse {
+	if d.Reverse {
 		slices.Reverse(d.Parts)
 	}
-	return d
+	return d, ""
+}
+
+// upTo is a reader whose reads up to the limit of a question are shared, once one process would read much.
+func (s *Store) upTo(a *Ask, reader *blobs.Reader) *blobs.Reader {
+	if s.r.o.Sharing == nil || a.Limit+a.First == 0 {
+		return reader
+	}
+	return reader.Sharing(func(ctx context.Context, p *blobs.Plan, limit int, before *blobs.Summary, emit func([]byte) error) (
+		blobs.Summary, bool, bool, error) {
+		d, _ := s.divide(a, p)
+		if d == nil {
+			return blobs.Summary{}, false, false, nil
+		}
+		d.Limit, d.Fetched, d.decoded = limit, before.Fetched, before.Decoded
+		joined, elsewhere, err := s.r.o.Sharing.Share(ctx, d, emit)
+		if elsewhere {
+			a.elsewhere.hear(joined.Notes)
+		}
+		return joined.Summary, elsewhere, true, err
+	})
 }
 
 // answer has the parts read, and joins them.
@@ -85,16 +118,19 @@ func (d *Division) answer(ctx context.Context, emit func(lines []byte) error) (A
 	}
 	joined, elsewhere, err := d.store.r.o.Sharing.Share(ctx, d, emit)
 	joined.Summary = d.plan.Joined(ctx, &joined.Summary, elsewhere)
-	if told := d.ask.elsewhere; elsewhere && told != nil {
-		told.any, told.notes = true, joined.Notes
+	if elsewhere {
+		d.ask.elsewhere.hear(joined.Notes)
 	}
 	return joined, err
 }
 
-// Here reads a range in this process. Lines go to emit; nil: the records are counted.
-func (d *Division) Here(ctx context.Context, rng Range, emit func(lines []byte) error) (ans Answer, err error) {
-	part := d.plan.Within(rng)
+// Here reads a range in this process, up to a limit if there is one. Lines go to emit; nil: the records
+// are counted. Fields are made of the lines later if there is a limit, here and elsewhere.
+func (d *Division) Here(ctx context.Context, rng Range, limit int, emit func(lines []byte) error) (ans Answer, err error) {
+	part := d.plan.Within(rng, limit)
 	switch {
+	case emit != nil && limit > 0:
+		ans.Summary, err = part.Read(ctx, emit)
 	case emit != nil:
 		ans.Summary, err = part.Read(ctx, d.ask.Parsed(emit))
 	case d.By != nil:
@@ -109,10 +145,14 @@ func (d *Division) Here(ctx context.Context, rng Range, emit func(lines []byte) 
 	return ans, err
 }
 
-// Elsewhere is the question for another process about a range.
-func (d *Division) Elsewhere(rng Range, store string) Ask {
+// Elsewhere is the question for another process about a range, up to a limit if there is one.
+func (d *Division) Elsewhere(rng Range, limit int, store string) Ask {
 	a := d.others
-	a.Range, a.Here.Part = rng, &part{store, d.plan.Age()}
+	if a.Range, a.Here.Part = rng, (&part{store, d.plan.Age()}); a.Limit > 0 {
+		a.Limit = limit
+	} else {
+		a.First = limit
+	}
 	return a
 }
 
@@ -123,7 +163,7 @@ func (d *Division) StoreID(ctx context.Context) (string, error) {
 
 // TooLarge is the error of a read that has decoded so many bytes of lines, here and elsewhere; nil: it
 // may.
-func (d *Division) TooLarge(decoded int64) error { return d.plan.TooLarge(decoded) }
+func (d *Division) TooLarge(decoded int64) error { return d.plan.TooLarge(d.decoded + decoded) }
 
 // part says that a question is a part by time of one that another process answers. That one asks the
 // ingesters before, and tells which services do not exist.
@@ -181,6 +221,14 @@ func (s *Store) mayRead(services []string) string {
 type told struct {
 	any   bool
 	notes []string
+}
+
+// hear notes the common notes of further answers.
+func (t *told) hear(notes []string) {
+	if t.any {
+		notes = t.common(notes)
+	}
+	t.any, t.notes = true, notes
 }
 
 // common leaves out notes that the answers of others do not have.

@@ -15,7 +15,8 @@ const day = int64(24 * time.Hour)
 // listsWhole reports whether a read lists all of its range first. Else it looks for the newest
 // records from the end of the range back.
 func (a *Ask) listsWhole() bool {
-	return a.Limit == 0 || a.Here.Whole && a.Range.From != Oldest && a.Range.To != Newest && a.Range.To-a.Range.From <= day
+	return a.Limit == 0 || a.Here.Part != nil ||
+		a.Here.Whole && a.Range.From != Oldest && a.Range.To != Newest && a.Range.To-a.Range.From <= day
 }
 
 // nearEdge reports whether the records of a read are probably near the begin of its range.
@@ -29,6 +30,7 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 	raw := emit
 	emit, a.elsewhere = a.Parsed(emit), &told{}
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
+		reader = s.upTo(&a, reader)
 		switch {
 		case a.nearEdge():
 			return reader.Oldest(ctx, q, emit)
@@ -39,7 +41,7 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 		if err != nil {
 			return blobs.Summary{}, err
 		}
-		if d := s.divide(&a, plan); d != nil {
+		if d, _ := s.divide(&a, plan); d != nil && a.Limit+a.First == 0 {
 			ans, err := d.answer(ctx, raw)
 			return ans.Summary, err
 		}
@@ -142,7 +144,7 @@ func (s *Store) Count(ctx context.Context, a Ask) (*Outcome, error) {
 		if err != nil {
 			return blobs.Summary{}, err
 		}
-		if d := s.divide(&a, plan); d != nil && a.ReadsLines() {
+		if d, _ := s.divide(&a, plan); d != nil && a.ReadsLines() && a.Limit+a.First == 0 {
 			d.Counts = true
 			ans, err := d.answer(ctx, nil)
 			return ans.Summary, err
@@ -169,6 +171,10 @@ func (s *Store) Explain(ctx context.Context, a Ask) (x Explanation, out *Outcome
 		plan, err := blobs.Plan(ctx, q)
 		if err == nil {
 			x, sum, err = plan.Explain(ctx)
+			var d *Division
+			if d, x.Alone = s.divide(&a, plan); d != nil {
+				x.Parts, x.Workers = len(d.Parts), s.r.o.Sharing.Workers(ctx)
+			}
 		}
 		return sum, err
 	})

@@ -29,7 +29,7 @@ type Adoption struct {
 // ingesters have are shown once, because they keep their identities.
 //
 // The mark comes first: behind it the silent one ships nothing, should it run after all. Its row goes
-// last, and only if nobody has written it meanwhile.
+// last, and only if nobody has written it meanwhile: while there are parts, somebody adopts them.
 func (s *Shipper) Adopt(ctx context.Context, id string, a Adoption) error {
 	store, err := s.o.StoreID()
 	if err != nil {
@@ -60,14 +60,18 @@ func (s *Shipper) Adopt(ctx context.Context, id string, a Adoption) error {
 	if err := s.persist(ctx, func() error { return s.Wait(ctx, end) }); err != nil {
 		return err
 	}
-	// Nobody looks for them behind the end of this.
+	// Nobody looks for them behind the end of this, so what fails now is repeated.
 	gone := make([]storage.Blob, len(parts))
 	for i, o := range parts {
 		gone[i].Key = o.key(id)
 	}
 	for some := range slices.Chunk(gone, mostReaped) {
 		if err := s.o.Blobs.Delete(ctx, some...); err != nil {
-			s.o.Logger.Warn().Err(err).Str("id", id).Msg("parts of an adopted log stay in the store: remove them")
+			err = fmt.Errorf("delete the parts of the log of ingester %s: %w", id, err)
+			if !errors.Is(err, storage.ErrHeld) {
+				return err
+			}
+			s.o.Logger.Warn().Err(err).Msg("parts of an adopted log stay in the store: remove them when the policy allows it")
 		}
 	}
 	if err := lease.Adopted(ctx, a.Tables, row, s.o.ID(), until, a.Now()); err != nil {

@@ -160,3 +160,60 @@ func (n *node) rewrite(id string) {
 		}
 	}
 }
+
+// An adoption that cannot delete the parts of a log is not done: its repeat deletes them. Nobody else would.
+func TestLeavesNoParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, mem.New(mem.Options{}), a, storeID, nil)
+		n.mustSend(ack.Shipped)
+		n.end()
+		fails := true
+		m := start(t, n.store, b, storeID, func(op storagetest.Op, key string) (f storagetest.Fault) {
+			if op == storagetest.Delete && strings.HasPrefix(key, "_wal/"+a) && fails {
+				fails = false
+				f.Before = storagetest.ErrFault
+			}
+			return f
+		})
+		defer m.end()
+		time.Sleep(2 * time.Minute)
+		if err := m.adopt(a); !errors.Is(err, storagetest.ErrFault) {
+			t.Errorf("an adoption that leaves parts says %v", err)
+		}
+		if err := m.adopt(a); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.objects(a); len(got) != 2 { // the marks
+			t.Errorf("of the adopted log there is %q", got)
+		}
+		if found := m.held()["web"]; found != 1 {
+			t.Errorf("%d records are adopted", found)
+		}
+	})
+}
+
+// An ingester starts with an empty log while nothing can be shipped, and dies. It acknowledged nothing, so
+// nothing is lost.
+func TestLosesNothingUnshipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, mem.New(mem.Options{}), a, storeID, func(_ storagetest.Op, key string) (f storagetest.Fault) {
+			if strings.HasPrefix(key, "_wal/") {
+				f.Before = storagetest.ErrFault
+			}
+			return f
+		})
+		if err := n.send(ack.Shipped); !errors.Is(err, record.ErrUnheld) {
+			t.Error(err)
+		}
+		n.end()
+		m := start(t, n.store, b, storeID, nil)
+		defer m.end()
+		time.Sleep(2 * time.Minute)
+		if err := m.adopt(a); err != nil {
+			t.Fatal(err)
+		}
+		if row := n.row(a); row.Lost.Any() {
+			t.Errorf("the row of the adopted one: %+v", row)
+		}
+	})
+}

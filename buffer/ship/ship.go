@@ -300,7 +300,8 @@ func (s *Shipper) Fenced() error {
 func (s *Shipper) Ships(was string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if strict := ack.Shipped.String(); s.o.Strict && (was == strict || s.id != "" && s.shipped >= s.o.Log.Found()) {
+	found, strict := s.o.Log.Found(), ack.Shipped.String()
+	if s.o.Strict && (was == strict || found == 0 || s.id != "" && s.shipped >= found) {
 		return strict
 	}
 	return ack.Disk.String()

@@ -200,7 +200,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	w.read = func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
 		switch {
 		case c.Explain:
-			return a.explain(ctx, from, ask)
+			return a.explain(ctx, from, ask, c.Count)
 		case c.Count:
 			return a.count(ctx, from, ask)
 		}

@@ -313,6 +313,9 @@ func (p *Prices) Sent(t *traffic.Counter) float64 {
 	return digits(sum)
 }
 
+// Gets is the cost of some GETs.
+func (p *Prices) Gets(n int64) float64 { return digits(p.money("here.reads", float64(n))) }
+
 // Requests is the cost of some PUTs and LISTs.
 func (p *Prices) Requests(puts, lists int) float64 {
 	return digits(p.money("here.writes", float64(puts)) + p.money("here.lists", float64(lists)))

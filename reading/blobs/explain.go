@@ -21,6 +21,10 @@ type Explanation struct {
 	// their times and levels.
 	Blocks, ByIDs, ByWords, Others int64
 	Read, Records, Bytes           int64 // blocks that are left, with their records and stored bytes
+	Raw                            int64 // bytes of their lines
+	// Parts are those that others may read, of which there are Workers. Without any, Alone says why.
+	Parts, Workers int
+	Alone          string
 }
 
 // Explain reads the filters and indexes of the blobs that a read would open, and none of
@@ -66,6 +70,7 @@ func (p *Plan) Explain(ctx context.Context) (x Explanation, sum Summary, err err
 			x.Read++
 			x.Records += int64(block.Records)
 			x.Bytes += block.Stored
+			x.Raw += block.Raw
 		}
 		return nil
 	})

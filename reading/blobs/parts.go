@@ -19,12 +19,15 @@ type Part struct {
 // stretch is what a plan has in an hour.
 type stretch struct {
 	bytes, first, last int64
+	twice              float64 // bytes by seconds: an edge in the hour has what of it read twice
+	begins             []int64 // of blobs
 	held               bool
 }
 
 // Parts divides the range of a plan into parts of about size bytes of stored blobs, in order: between
-// hours, and within an hour that has more, at any ns. Hours with unflushed records are apart.
-func (p *Plan) Parts(size int64) (parts []Part) {
+// hours, and within an hour that has more, at any ns. Hours with unflushed records are apart. spare has
+// larger parts in an hour where many blobs would be read for two of them.
+func (p *Plan) Parts(size int64, spare bool) (parts []Part) {
 	hours := map[int64]*stretch{}
 	for i := range p.blobs {
 		b := &p.blobs[i]
@@ -37,6 +40,8 @@ func (p *Plan) Parts(size int64) (parts []Part) {
 		h.first, h.last = min(h.first, b.Meta.First), max(h.last, b.Meta.Last)
 		if h.held = h.held || b.body != nil; b.body == nil {
 			h.bytes += b.Size
+			h.begins = append(h.begins, b.Meta.First)
+			h.twice += float64(min(b.Size, indexGuess(b.Size)+rawBlock/4)) * time.Duration(b.Meta.Last-b.Meta.First).Seconds()
 		}
 	}
 	part, held := Part{Range: p.rng}, false
@@ -53,13 +58,22 @@ func (p *Plan) Parts(size int64) (parts []Part) {
 			cut(at)
 		}
 		held = h.held
-		n := max(1, (h.bytes+size/2)/size)
+		each := size
+		if spare {
+			each = max(size, int64(16*h.twice/max(1, time.Duration(h.last-h.first).Seconds())))
+		}
+		n := max(1, (h.bytes+each/2)/each)
 		if n > 1 {
 			cut(at)
 		}
+		slices.Sort(h.begins)
 		for i := range n {
+			at, step := h.first+(h.last-h.first)/n*i, (h.last-h.first)/n
+			if j, _ := slices.BinarySearch(h.begins, at); j < len(h.begins) && h.begins[j]-at < step {
+				at = h.begins[j] // that blob is read once
+			}
 			if i > 0 {
-				cut(h.first + (h.last-h.first)/n*i)
+				cut(at)
 			}
 			part.Bytes += h.bytes / n
 		}
@@ -67,7 +81,7 @@ func (p *Plan) Parts(size int64) (parts []Part) {
 	parts = append(parts, part)
 	for i := range parts {
 		rng := parts[i].Range
-		parts[i].Held = slices.ContainsFunc(p.blobs, func(b blob) bool { return b.body != nil && rng.touches(b.Meta.First, b.Meta.Last) })
+		parts[i].Held = slices.ContainsFunc(p.bodies, func(b *body) bool { return rng.touches(b.Meta.First, b.Meta.Last) })
 	}
 	return parts
 }
@@ -84,10 +98,19 @@ func (p *Plan) Hours() int {
 // Age is how long ago the plan was begun.
 func (p *Plan) Age() time.Duration { return time.Since(p.began) }
 
-// Within is the part of a plan in a range. Its reads do not tell what [Plan.Joined] tells of all parts.
-func (p *Plan) Within(rng Range) *Plan {
+// Within is the part of a plan in a range, up to a limit of lines from the end that its query wants; 0:
+// all. Its reads do not tell what [Plan.Joined] tells of all parts.
+func (p *Plan) Within(rng Range, limit int) *Plan {
 	a := *p.asked
 	a.part, a.query.Scout, a.query.Range = true, nil, rng
+	switch q := &a.query; {
+	case limit == 0:
+		q.Limit, q.First = 0, 0
+	case q.Limit > 0:
+		q.Limit, q.Reverse = limit, true
+	default:
+		q.First, q.Reverse = limit, false
+	}
 	w := &Plan{asked: &a, rng: rng}
 	for i := range p.blobs {
 		if b := &p.blobs[i]; rng.touches(b.Meta.First, b.Meta.Last) {
@@ -102,6 +125,14 @@ func (p *Plan) Within(rng Range) *Plan {
 // own: then days may have expired that the parts here have not met.
 func (p *Plan) Joined(ctx context.Context, parts *Summary, elsewhere bool) Summary {
 	sum := p.summary()
+	p.join(ctx, &sum, parts, elsewhere)
+	p.match.tellUnjudged(&sum)
+	p.tellExpired(&sum, p.has())
+	return sum
+}
+
+// join adds the joined summary of parts to that of a read.
+func (p *Plan) join(ctx context.Context, sum, parts *Summary, elsewhere bool) {
 	of := *parts
 	of.Absent, of.Examined = nil, 0
 	sum.Join(&of)
@@ -113,9 +144,39 @@ func (p *Plan) Joined(ctx context.Context, parts *Summary, elsewhere bool) Summa
 			sum.Lack(fmt.Errorf("days may have expired during this read, and that cannot be checked: %w", err))
 		}
 	}
-	p.match.tellUnjudged(&sum)
-	p.tellExpired(&sum, p.has())
-	return sum
+}
+
+// A Share reads the lines of a plan with others, up to a limit, after a read that the summary tells of. It
+// passes them to emit from the end that the query wants. ok is false if the plan is not for others.
+type Share func(ctx context.Context, p *Plan, limit int, before *Summary, emit func([]byte) error) (
+	parts Summary, elsewhere, ok bool, err error)
+
+// Sharing returns a reader that reads lines up to a limit with others.
+func (r *Reader) Sharing(share Share) *Reader {
+	over := *r
+	over.share = share
+	return &over
+}
+
+// upTo reads a task, with others if it has a limit and they read it.
+func (p *Plan) upTo(ctx context.Context, t task, sum *Summary, to *sink) error {
+	if share := p.reader.share; share != nil && t.limit > 0 && !p.part && to.visit == nil {
+		parts, elsewhere, ok, err := share(ctx, p, t.limit-int(sum.Records), sum, func(lines []byte) error {
+			if t.desc {
+				var turned []byte
+				for rest := lines; len(rest) > 0; rest = rest[:len(rest)-len(lastLine(rest))] {
+					turned = append(turned, lastLine(rest)...)
+				}
+				lines = turned
+			}
+			return to.take(piece{lines: lines})
+		})
+		if ok {
+			p.join(ctx, sum, &parts, elsewhere)
+			return err
+		}
+	}
+	return p.pass(ctx, t, sum, to.take)
 }
 
 // Foretold fails if a read of the plan decodes too much for certain.

@@ -214,6 +214,7 @@ type Reader struct {
 	entries  *catalog.Memory
 	// acquitted are known blobs of [Query.Stored]; nil: there is no store that could have them.
 	acquitted *acquitted
+	share     Share // nil: nobody reads with others
 }
 
 // New returns a reader of store. It does nothing yet.

@@ -33,7 +33,7 @@ func (p *Plan) read(ctx context.Context, to sink) (Summary, error) {
 		defer to.held.close()
 	}
 	to.reverse = p.query.Reverse
-	err := p.confirmed(ctx, &sum, func(ctx context.Context) error { return p.pass(ctx, t, &sum, to.take) })
+	err := p.confirmed(ctx, &sum, func(ctx context.Context) error { return p.upTo(ctx, t, &sum, &to) })
 	if err == nil {
 		err = to.flush()
 	}

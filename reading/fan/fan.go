@@ -157,6 +157,9 @@ func (c *Crew) workers(ctx context.Context) []*worker {
 // Size implements [reading.Sharing].
 func (c *Crew) Size() int64 { return c.o.Part }
 
+// Workers implements [reading.Sharing].
+func (c *Crew) Workers(ctx context.Context) int { return len(c.workers(ctx)) }
+
 // A worker is a server that reads parts.
 type worker struct {
 	name   string

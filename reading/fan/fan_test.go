@@ -99,6 +99,7 @@ func other(w http.ResponseWriter, r *http.Request, answer http.Handler) bool {
 type crew struct {
 	t      testing.TB
 	asked  atomic.Int64 // parts
+	upTo   atomic.Int64 // parts with a limit
 	served sync.Map     // by the number of the worker
 	places []string
 	failed sync.Map
@@ -142,6 +143,9 @@ func (c *crew) serve(number int, reader *reading.Reader, guard door.Options) str
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := c.asked.Add(1)
 		c.served.Store(number, true)
+		if q := r.URL.Query(); q.Get("limit") != "" && q.Get("limit") != "0" || q.Get("first") != "" {
+			c.upTo.Add(1)
+		}
 		if r.URL.Query().Get("part") == "" {
 			c.t.Errorf("a worker is asked a whole question: %s", r.URL)
 		}

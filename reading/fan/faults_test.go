@@ -73,14 +73,15 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A question of one hour of one service asks nobody, and so does one that reads little.
+// A question of one hour of one service asks nobody, and so does one that reads little or has a limit that
+// its first blobs reach.
 func TestSmall(t *testing.T) {
-	h := hours(t, 3)
+	h := hours(t, 6)
 	c := newCrew(t, h, 2, nil)
 	one := all("web")
 	one.Range = reading.Range{From: noon.UnixNano(), To: noon.Add(time.Hour).UnixNano()}
-	limited := all("web")
-	limited.Limit = 3
+	limited, first, two, oldest := all("web"), all("web"), all("web"), all("web")
+	limited.Limit, first.First, two.Limit, oldest.First = 3, 3, 70, 70
 	requests := func(part int64, shared bool, a reading.Ask) int64 {
 		var n atomic.Int64
 		o := reading.Options{}
@@ -101,13 +102,19 @@ func TestSmall(t *testing.T) {
 	for _, q := range []struct {
 		part int64
 		ask  reading.Ask
-	}{{100, one}, {1 << 20, all("web")}, {100, limited}} {
-		if alone, shared := requests(q.part, false, q.ask), requests(q.part, true, q.ask); alone != shared {
+	}{{100, one}, {1 << 20, all("web")}, {100, limited}, {100, first}, {100, two}, {100, oldest}} {
+		if alone, shared := requests(q.part, false, q.ask), requests(q.part, true, q.ask); shared > alone {
 			t.Errorf("%d requests, and %d alone, of %+v", shared, alone, q.ask)
 		}
 	}
 	if n := c.asked.Load(); n > 0 {
 		t.Errorf("workers were asked for %d parts", n)
+	}
+	for part, want := range map[int64]string{100: "", 1 << 20: "less than 2MiB of blobs"} {
+		x, _, err := h.ReaderWith(reading.Options{Sharing: c.open(part)}).For(nil).Explain(t.Context(), all("web"))
+		if err != nil || x.Alone != want || (x.Parts > 1) != (want == "") || want == "" && x.Workers != 2 || x.Raw == 0 {
+			t.Errorf("%d parts with %d workers, %q, of %d bytes: %v", x.Parts, x.Workers, x.Alone, x.Raw, err)
+		}
 	}
 }
 

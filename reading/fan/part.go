@@ -17,6 +17,7 @@ type part struct {
 	blobs.Part
 	number      int
 	back        bool // the newest comes first
+	limit       int  // how many lines of it may be wanted; 0: all
 	taken, done bool
 	err         error // ends the whole read
 	answer      reading.Answer
@@ -107,15 +108,18 @@ func (p *part) came() reading.Range {
 	return reading.Range{From: p.From, To: p.edge}
 }
 
-// left is the range that the next try has to read; false: nothing is left.
-func (p *part) left() (reading.Range, bool) {
-	rng := p.Range
+// left is the range that the next try has to read, and its limit; false: nothing is left.
+func (p *part) left() (reading.Range, int, bool) {
+	rng, limit := p.Range, p.limit
+	if limit > 0 {
+		limit -= int(p.kept)
+	}
 	if p.kept > 0 && p.back {
 		rng.To = p.edge
 	} else if p.kept > 0 {
 		rng.From = p.edge
 	}
-	return rng, rng.From < rng.To
+	return rng, limit, rng.From < rng.To && (limit > 0 || p.limit == 0)
 }
 
 // span is a range in words.

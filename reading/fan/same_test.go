@@ -89,7 +89,28 @@ func draw(rng *rand.Rand) reading.Ask {
 	case 6:
 		a.Live = reading.Off
 	}
+	switch rng.IntN(4) {
+	case 0:
+		a.Limit = 1 + rng.IntN(500)
+	case 1:
+		a.First = 1 + rng.IntN(500)
+	}
 	return a
+}
+
+// moreOf is what an answer up to a limit tells of further records, as far as that is certain: if none are
+// left, it may say that there are.
+func moreOf(t *testing.T, s reading.Source, a reading.Ask, out *reading.Outcome) bool {
+	t.Helper()
+	if limit := int64(a.Limit + a.First); limit > 0 && out.Records == limit {
+		a.Limit, a.First = 0, 0
+		all, err := s.Count(t.Context(), a)
+		if err != nil || all.Records > limit && !out.More {
+			t.Errorf("more is %v of %d records: %v", out.More, all.Records, err)
+		}
+		return true
+	}
+	return out.More
 }
 
 // said is the answer of a source in words.
@@ -125,12 +146,13 @@ func said(t *testing.T, s reading.Source, a reading.Ask, what int) string {
 		out.Bytes = 0
 	}
 	return fmt.Sprintf("%scomplete %v %v, %d records, %d unflushed, examined %d, bytes %d, more %v, absent %v, warnings %v",
-		text, out.Complete(), out.Problems(), out.Records, out.Unflushed, out.Examined, out.Bytes, out.More, absent, out.Warnings)
+		text, out.Complete(), out.Problems(), out.Records, out.Unflushed, out.Examined, out.Bytes, moreOf(t, s, a, out),
+		absent, out.Warnings)
 }
 
 // A shared store answers as the store does, whatever its workers do.
 func TestSame(t *testing.T) {
-	rounds, asked := 40, int64(0)
+	rounds, asked, upTo := 40, int64(0), int64(0)
 	if testing.Short() {
 		rounds = 6
 	}
@@ -148,11 +170,11 @@ func TestSame(t *testing.T) {
 					t.Fatalf("%d of %+v:\n%s\nalone:\n%s", what, a, differ(got, want), differ(want, got))
 				}
 			}
-			asked += c.asked.Load()
+			asked, upTo = asked+c.asked.Load(), upTo+c.upTo.Load()
 		})
 	}
-	if asked < int64(rounds) {
-		t.Errorf("workers were asked for %d parts", asked)
+	if asked < int64(rounds) || upTo == 0 {
+		t.Errorf("workers were asked for %d parts, %d with a limit", asked, upTo)
 	}
 }
 

@@ -1,6 +1,7 @@
 package fan
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -28,6 +29,10 @@ type share struct {
 	head    int // the part whose lines are shown
 	window  int // how many parts from the head on may have begun
 	here    int // parts that no worker answers, being read here
+	ends    int // the parts before it have the answer
+	shown   int64
+	more    bool  // there may be lines behind the limit
+	fetched int64 // by the parts before the head, and before all of them
 	decoded int64
 	others  bool // have read some
 }
@@ -36,7 +41,7 @@ type share struct {
 func (c *Crew) Share(ctx context.Context, d *reading.Division, emit func(lines []byte) error) (reading.Answer, bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &share{crew: c, d: d, ctx: ctx, parts: make([]part, len(d.Parts)), window: len(d.Parts)}
+	s := &share{crew: c, d: d, ctx: ctx, parts: make([]part, len(d.Parts)), window: len(d.Parts), ends: len(d.Parts), fetched: d.Fetched}
 	s.store = sync.OnceValues(func() (string, error) { return d.StoreID(ctx) })
 	s.changed = sync.NewCond(&s.mu)
 	for i := range s.parts {
@@ -60,11 +65,21 @@ func (c *Crew) Share(ctx context.Context, d *reading.Division, emit func(lines [
 	err := s.give(emit)
 	cancel()
 	work.Wait()
-	return s.joined(), s.others, err
+	all := s.joined()
+	return all, s.others, err
 }
 
-// gather begins with the workers, and with those that come later.
+// gather begins with the workers, and with those that come later. Up to a limit it does once a part may
+// begin beside the one whose lines are shown.
 func (s *share) gather(work *fanout.Crew) {
+	s.mu.Lock()
+	for s.d.Limit > 0 && s.ctx.Err() == nil && !(s.head+1 < len(s.parts) && s.may(s.head+1)) {
+		s.changed.Wait()
+	}
+	s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return
+	}
 	if id, err := s.store(); err != nil || id == "" {
 		return // nobody could tell whether a worker reads the same store
 	}
@@ -117,11 +132,15 @@ func (s *share) take(w *worker) *part {
 			if p.taken || w != nil && p.Held {
 				continue
 			}
-			if left = true; i < s.head+s.window {
-				p.taken = true
+			if left = true; s.may(i) {
+				if p.taken = true; s.d.Limit > 0 {
+					p.limit = s.d.Limit - int(s.shown)
+				}
 				return p
 			}
-			break
+			if i >= s.head+s.window {
+				break
+			}
 		}
 		if !left {
 			return nil
@@ -129,6 +148,22 @@ func (s *share) take(w *worker) *part {
 		s.changed.Wait()
 	}
 	return nil
+}
+
+// may reports whether a part may begin. Up to a limit those that have begun, whose lines are perhaps not
+// wanted, have no more bytes than one process has to read for certain: the parts before them. One with
+// unflushed records begins once it is known how many lines are wanted.
+func (s *share) may(i int) bool {
+	if s.d.Limit == 0 || i == s.head || i >= s.head+s.window {
+		return i < s.head+s.window && (s.d.Limit == 0 || s.shown < int64(s.d.Limit))
+	}
+	begun := s.parts[i].Bytes
+	for j := s.head; j < min(s.head+s.window, len(s.parts)); j++ {
+		if s.parts[j].taken {
+			begun += s.parts[j].Bytes
+		}
+	}
+	return begun+begun/2 <= s.fetched && !s.parts[i].Held && s.shown < int64(s.d.Limit)
 }
 
 // read reads a part: by a worker, by another one if it fails, and then here.
@@ -145,7 +180,7 @@ func (s *share) read(p *part, w *worker) {
 		s.enter(p)
 		defer s.leave()
 	}
-	rng, left := p.left()
+	rng, limit, left := p.left()
 	if !left {
 		p.err = s.took(p, reading.Answer{}, false)
 		return
@@ -154,18 +189,18 @@ func (s *share) read(p *part, w *worker) {
 	if !s.d.Counts {
 		emit = func(lines []byte) error { return s.put(p, lines, false) }
 	}
-	ans, err := s.d.Here(s.ctx, rng, emit)
+	ans, err := s.d.Here(s.ctx, rng, limit, emit)
 	p.err = cmp.Or(err, s.took(p, ans, false))
 }
 
 // ask has a worker read a part, or the rest of it. It reports whether there is nothing left to read.
 func (s *share) ask(p *part, w *worker) bool {
-	rng, left := p.left()
+	rng, limit, left := p.left()
 	id, err := s.store()
 	if !left || err != nil {
 		return false
 	}
-	ans, err := w.answer(s.ctx, s.d, s.d.Elsewhere(rng, id), func(lines []byte) error { return s.put(p, lines, true) })
+	ans, err := w.answer(s.ctx, s.d, s.d.Elsewhere(rng, limit, id), func(lines []byte) error { return s.put(p, lines, true) })
 	if s.ctx.Err() != nil {
 		p.err = s.ctx.Err()
 		return true
@@ -216,7 +251,7 @@ func (s *share) leave() {
 func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 	if p.kept > 0 { // lines of tries that broke off
 		rng := p.came()
-		there, err := s.d.Here(s.ctx, rng, nil)
+		there, err := s.d.Here(s.ctx, rng, 0, nil)
 		if err != nil {
 			return err
 		}
@@ -230,9 +265,7 @@ func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 	defer s.mu.Unlock()
 	p.release(len(p.buf))
 	p.answer, p.elsewhere = ans, elsewhere
-	s.others = s.others || elsewhere || p.kept > 0
-	s.decoded += ans.Decoded
-	return s.d.TooLarge(s.decoded)
+	return nil
 }
 
 // end notes that a part is over.
@@ -243,11 +276,11 @@ func (s *share) end(p *part) {
 	s.changed.Broadcast()
 }
 
-// give passes on the lines of the parts in their order.
+// give passes on the lines of the parts in their order, up to the limit.
 func (s *share) give(emit func(lines []byte) error) error {
 	var spare []byte
 	for i := range s.parts {
-		p := &s.parts[i]
+		p, before := &s.parts[i], s.shown
 		for {
 			lines, err := s.next(p, spare)
 			if err != nil {
@@ -256,16 +289,43 @@ func (s *share) give(emit func(lines []byte) error) error {
 			if len(lines) == 0 {
 				break
 			}
-			if err := emit(lines); err != nil {
-				return err
+			if wanted := s.wanted(lines); len(wanted) > 0 {
+				if err := emit(wanted); err != nil {
+					return err
+				}
 			}
 			spare = lines
 		}
 		if p.err != nil {
 			return p.err
 		}
+		s.decoded += p.answer.Decoded
+		if err := s.d.TooLarge(s.decoded); err != nil {
+			return err
+		}
+		if limit := int64(s.d.Limit); limit > 0 && s.shown == limit {
+			s.ends = i + 1
+			s.more = p.lines > limit-before || p.answer.More ||
+				slices.ContainsFunc(s.parts[s.ends:], func(p part) bool { return p.Bytes > 0 || p.Held })
+			return nil
+		}
 	}
 	return nil
+}
+
+// wanted are the first of some lines, up to the limit.
+func (s *share) wanted(lines []byte) []byte {
+	if s.d.Limit == 0 {
+		return lines
+	}
+	n := int64(bytes.Count(lines, []byte("\n")))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for left := int64(s.d.Limit) - s.shown; n > left; n-- {
+		lines = lines[:lastLine(lines)]
+	}
+	s.shown += n
+	return lines
 }
 
 // next takes the lines of the first part that may be shown. None are left once it is over. Its other
@@ -279,6 +339,7 @@ func (s *share) next(p *part, spare []byte) ([]byte, error) {
 		s.changed.Wait()
 	}
 	if p.safe == 0 && p.done {
+		s.fetched += p.answer.Fetched
 		return nil, nil
 	}
 	if err := s.ctx.Err(); err != nil {
@@ -292,9 +353,10 @@ func (s *share) next(p *part, spare []byte) ([]byte, error) {
 // joined joins the answers of the parts.
 func (s *share) joined() (all reading.Answer) {
 	slots, any := map[int64]*reading.Slot{}, false
-	for i := range s.parts {
+	for i := range s.parts[:s.ends] {
 		p := &s.parts[i]
 		all.Join(&p.answer.Summary)
+		s.others = s.others || p.elsewhere || p.kept > 0
 		if p.elsewhere && !any {
 			all.Notes, any = p.answer.Notes, true
 		} else if p.elsewhere {
@@ -308,6 +370,9 @@ func (s *share) joined() (all reading.Answer) {
 				slots[of.Start].Levels[level] += n
 			}
 		}
+	}
+	if s.d.Limit > 0 {
+		all.Records, all.More = s.shown, s.more
 	}
 	for _, of := range slots {
 		all.Slots = append(all.Slots, *of)
