@@ -39,7 +39,8 @@ func TestDuckDBView(t *testing.T) {
 		want int
 	}{{nil, total}, {[]string{"web"}, total / 3}, {append(hour, "web"), counted(t, root, append(hour, "web")...)}} {
 		sql := view(append([]string{"--print"}, c.args...)...)
-		out, err := exec.Command(node, tool(t, "duckdb"), "-csv", "-c", sql+"SELECT count(*), max(record->>'$.user.tags[1]') FROM logs").Output()
+		sql += "SELECT count(*), max(record->>'$.user.tags[1]') FROM logs"
+		out, err := exec.Command(node, tool(t, "duckdb"), "-csv", "-c", sql).Output()
 		if want := fmt.Sprintf("\n%d,2\n", c.want); err != nil || !strings.HasSuffix(string(out), want) {
 			t.Errorf("%v: %q, %v; want %q", c.args, out, err, want)
 		}
@@ -52,7 +53,8 @@ func TestDuckDBView(t *testing.T) {
 	if got := view("web"); got != view("web", "--print") {
 		t.Errorf("DuckDB reads %.200s", got)
 	}
-	if got := view("we?", "--export", "la'ke/"); !strings.Contains(got, "read_parquet('la''ke/*/*/*.parquet'") || !strings.Contains(got, "GLOB 'we?'") {
+	got := view("we?", "--export", "la'ke/")
+	if !strings.Contains(got, "read_parquet('la''ke/*/*/*.parquet'") || !strings.Contains(got, "GLOB 'we?'") {
 		t.Error(got)
 	}
 	t.Setenv("PATH", t.TempDir())

@@ -27,7 +27,7 @@ import (
 // An engine is a database of others that reads blobs as files.
 type engine struct {
 	name string
-	cmd  []string // before the SQL
+	cmd  []string                    // before the SQL
 	dir  string                      // of the store: paths are relative to it
 	list func(paths []string) string // the blobs of some paths as a table with ts, level and service
 }

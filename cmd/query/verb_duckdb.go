@@ -15,7 +15,7 @@ import (
 
 type duckdbCmd struct {
 	Service    string `arg:"" optional:"" help:"A service or a glob; all if there is none."`
-	Export     string `help:"Read the Parquet of retention export there, in place of blobs: ./lake, az://container." placeholder:"PLACE"`
+	Export     string `help:"Read an export there, in place of blobs: ./lake, az://container." placeholder:"PLACE"`
 	Print      bool   `help:"Print the SQL of the view, and start nothing."`
 	rangeFlags `group:"Time"`
 }
@@ -30,17 +30,18 @@ func (c *duckdbCmd) run(ctx context.Context, a *app) (code int, err error) {
 		", union_by_name=true, hive_types={'service': VARCHAR}) WHERE service GLOB " + quoted(cmp.Or(c.Service, "*")) + " AND "
 	if root := a.config.Store.Dir(); c.Export == "" {
 		var blobs []string
-		code, err = a.keys(ctx, c.Service, rng, func(name string) { blobs = append(blobs, quoted(filepath.Join(root, name))) })
+		code, err = keys(ctx, a, c.Service, rng, func(name string) { blobs = append(blobs, quoted(filepath.Join(root, name))) })
 		if err == nil && root == "" {
-			err = cli.Usagef("DuckDB's view is of blobs in a directory, or of an export: --export az://CONTAINER; docs/ENGINES.md has SQL for blobs in Azure")
+			err = cli.Usagef("the view is of blobs in a directory, or of an export: --export az://CONTAINER")
 		}
 		if err != nil || len(blobs) == 0 {
 			return code, err
 		}
-		from = "(json->>'ts')::TIMESTAMP_NS AS time, json->>'level' AS level, json->>'service' AS service, json->>'msg' AS message, json AS record\n" +
-			"FROM read_ndjson_objects([" + strings.Join(blobs, ",\n") + "], compression='zstd') WHERE "
-	} // DuckDB takes no time at the ends of int64.
-	sql := fmt.Sprintf("CREATE VIEW logs AS SELECT %stime >= '%s' AND time < '%s';\n", from, rfc3339(max(rng.From, 0)), rfc3339(min(rng.To, 9e18)))
+		from = "(json->>'ts')::TIMESTAMP_NS AS time, json->>'level' AS level, json->>'service' AS service, json->>'msg' AS message, " +
+			"json AS record\nFROM read_ndjson_objects([" + strings.Join(blobs, ",\n") + "], compression='zstd') WHERE "
+	}
+	since, until := rfc3339(max(rng.From, 0)), rfc3339(min(rng.To, 9e18)) // DuckDB takes no time at the ends of int64
+	sql := fmt.Sprintf("CREATE VIEW logs AS SELECT %stime >= '%s' AND time < '%s';\n", from, since, until)
 	if c.Print {
 		_, err = fmt.Fprint(a.out, sql)
 		return code, err
@@ -64,5 +65,9 @@ func (c *duckdbCmd) run(ctx context.Context, a *app) (code int, err error) {
 
 // Help says what is in the view.
 func (duckdbCmd) Help() string {
-	return `DuckDB has the view logs then, with the columns time, level, service, message, and record (JSON); of an export its columns. SQL may come from a pipe: echo "SELECT level, count(*) FROM logs GROUP BY level" | logquery duckdb web --day yesterday`
+	return `The view is called logs. Its columns are time, level, service, message and record (JSON), or those of the export.
+
+Examples:
+  logquery duckdb --export ./lake
+  echo "SELECT level, count(*) FROM logs GROUP BY level" | logquery duckdb web --day yesterday`
 }

@@ -192,11 +192,11 @@ func (c *lsCmd) names(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	return a.keys(ctx, c.Service, rng, func(name string) { fmt.Fprintln(a.out, cli.SafeLine(name)) })
+	return keys(ctx, a, c.Service, rng, func(name string) { fmt.Fprintln(a.out, cli.SafeLine(name)) })
 }
 
 // keys finds the blobs that a read takes. It asks no ingester.
-func (a *app) keys(ctx context.Context, service string, rng reading.Range, each func(name string)) (code int, err error) {
+func keys(ctx context.Context, a *app, service string, rng reading.Range, each func(name string)) (code int, err error) {
 	w := whole{ask: reading.Ask{Services: []string{"*"}, Range: rng}, live: "off", listing: true, blobs: true}
 	if service != "" {
 		if w.ask.Services, err = servicesOf([]string{service}); err != nil {

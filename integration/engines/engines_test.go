@@ -80,7 +80,8 @@ func (w *world) ingest() {
 		w.t.Fatal(err)
 	}
 	var p testkit.Process
-	cmd := exec.Command(filepath.Join(w.dir, "ingest"), "--store", "dir:data", "--wal", "wal", "--listen", "127.0.0.1:"+ports[0], "--admin", "127.0.0.1:"+ports[1])
+	cmd := exec.Command(filepath.Join(w.dir, "ingest"), "--store", "dir:data", "--wal", "wal",
+		"--listen", "127.0.0.1:"+ports[0], "--admin", "127.0.0.1:"+ports[1])
 	cmd.Dir, cmd.Env = w.dir, testkit.Environ()
 	if err := p.Start(testkit.NewParent(), cmd); err != nil {
 		w.t.Fatal(err)
@@ -147,7 +148,8 @@ func (w *world) logquery(q *questions) answers {
 		return w.run("logquery", append(args, "--from", from, "--to", to, "--live", "off", "-q", "-u")...)
 	}
 	a := answers{"nosuch": nil}
-	rows, err := csv.NewReader(strings.NewReader(ask("hist", "*", "--by", "1h", "--by-field", "service,level", "--top", "50", "-o", "csv"))).ReadAll()
+	table := ask("hist", "*", "--by", "1h", "--by-field", "service,level", "--top", "50", "-o", "csv")
+	rows, err := csv.NewReader(strings.NewReader(table)).ReadAll()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -170,8 +172,8 @@ func (w *world) logquery(q *questions) answers {
 	for _, service := range services {
 		row := []any{service}
 		for _, p := range []string{"0.5", "0.99"} {
-			out := w.run("logquery", "--logql", "quantile_over_time("+p+`, {service="`+service+`"} | json | unwrap duration_ms [`+strconv.Itoa(days)+"d])",
-				"--step", "0", "--from", from, "--to", to, "--live", "off", "-q", "-o", "csv")
+			query := fmt.Sprintf("quantile_over_time(%s, {service=%q} | json | unwrap duration_ms [%dd])", p, service, days)
+			out := w.run("logquery", "--logql", query, "--step", "0", "--from", from, "--to", to, "--live", "off", "-q", "-o", "csv")
 			lines := strings.Split(strings.TrimSpace(out), "\n")
 			row = append(row, number(w.t, lines[1][strings.LastIndexByte(lines[1], ',')+1:]))
 		}
@@ -268,7 +270,8 @@ func TestEngines(t *testing.T) {
 	for _, name := range names {
 		q.Names = append(q.Names, filepath.Join("data", name))
 	}
-	first := w.run("logquery", services[1], "--from", day.Add(7*time.Hour).Format(time.RFC3339), "--limit", "1", "--live", "off", "-q", "-o", "json")
+	seven := day.Add(7 * time.Hour).Format(time.RFC3339)
+	first := w.run("logquery", services[1], "--from", seven, "--limit", "1", "--live", "off", "-q", "-o", "json")
 	_, id, _ := strings.Cut(first, `"request_id":"`)
 	q.ID = id[:32]
 	text, err := json.Marshal(q)
