@@ -206,7 +206,7 @@ func keys(ctx context.Context, a *app, service string, rng reading.Range, each f
 	w.read = func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
 		store, ok := from.(*reading.Store)
 		if !ok {
-			return nil, cli.Usagef("names of blobs are for tools that read the store: that needs the store itself")
+			return nil, cli.Usagef("--names and duckdb are for tools that read the store: it needs the store itself")
 		}
 		names, out, err := store.Keys(ctx, ask)
 		for _, name := range names {

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parquet-go/parquet-go/compress/zstd"
+
 	"blobtail/catalog"
 	"blobtail/catalog/closed"
 	"blobtail/catalog/hold"
@@ -66,6 +68,7 @@ type run struct {
 	from, to storage.BlobStore
 	o        Options
 	reader   *blobs.Reader
+	codec    zstd.Codec // of all files: its encoders are large
 	out      Result
 }
 
@@ -273,7 +276,7 @@ func (r *run) make(ctx context.Context, l *catalog.Listing) (*mark, error) {
 	defer space.Close()
 	fields := survey.New(survey.Options{Skip: []string{"ts", "level", "service", "msg"}, Fields: mostNames})
 	sum, err := plan.Read(ctx, fields.Add)
-	w := newWriter(&space, fields.Fields())
+	w := newWriter(&space, &r.codec, fields.Fields())
 	if err == nil && sum.Complete() {
 		sum, err = plan.Read(ctx, w.add)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"blobtail/internal/spill"
 	"blobtail/reading/survey"
@@ -135,7 +136,7 @@ type writer struct {
 	text, rest  []byte      // of the batch, and of a line
 }
 
-func newWriter(space *spill.Space, fields []*survey.Field) *writer {
+func newWriter(space *spill.Space, codec *zstd.Codec, fields []*survey.Field) *writer {
 	w := &writer{space: space, columns: columnsOf(fields)}
 	schema, at := schema(w.columns)
 	w.at, w.nulls, w.batch = at, make(parquet.Row, len(at)), make([]parquet.Row, batchRows)
@@ -148,7 +149,7 @@ func newWriter(space *spill.Space, fields []*survey.Field) *writer {
 			filters = append(filters, parquet.SplitBlockFilter(bloomBits, c.name))
 		}
 	}
-	w.options = []parquet.WriterOption{schema, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("blobtail", strconv.Itoa(form), ""),
+	w.options = []parquet.WriterOption{schema, parquet.Compression(codec), parquet.CreatedBy("blobtail", strconv.Itoa(form), ""),
 		parquet.DataPageVersion(1), parquet.DataPageStatistics(false), // the index of pages has them
 		parquet.PageBufferSize(pageBytes), parquet.DictionaryMaxBytes(dictionaryBytes), parquet.BloomFilters(filters...),
 		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending("time")))}
