@@ -79,7 +79,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: azure-try build cost release dist sbom reproducible reproducible-host vuln vuln-told demo try picture loggers test test-processes test-page test-raced test-plain help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table compare compare-agree scale fuzz clean
+.PHONY: azure-try build cost release dist sbom reproducible reproducible-host vuln vuln-told demo try picture loggers test test-processes test-page test-raced test-plain help interop interop-quick alerting torture lint deploy-lint engines promcheck bench bench-micro bench-table compare compare-agree scale fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -210,14 +210,15 @@ lint: ## gofmt, prettier, vet, staticcheck, ruff, the layers, the types of the p
 	@if [ -x node_modules/.bin/tsc ]; then $(BESIDE) node_modules/.bin/tsc -p serve/page && $(BESIDE) node_modules/.bin/prettier --log-level warn --check .; \
 	elif [ -n "$$CI" ]; then echo "make lint: no node_modules/.bin/tsc" >&2; exit 1; \
 	else echo "make lint: types and format of the page are not checked without npm ci" >&2; fi
-	@if command -v ruff >/dev/null; then ruff check -q integration/attack && ruff format -q --check integration/attack; \
-	else echo "make lint: integration/attack is not checked without ruff" >&2; fi
+	@if command -v ruff >/dev/null; then ruff check -q integration/attack integration/engines && ruff format -q --check integration/attack integration/engines; \
+	else echo "make lint: integration/attack and integration/engines are not checked without ruff" >&2; fi
 
-# The package is kept in bin/chdb. npm ci would want the libraries for all systems in the lockfile.
-chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it first, 543 MB
-	@mkdir -p bin/chdb && cp internal/dev/tools/chdb/package.json internal/dev/tools/chdb/package-lock.json bin/chdb
-	cd bin/chdb && npm install --no-save --ignore-scripts --no-audit --no-fund </dev/null
-	CHDB_DIR=$(CURDIR)/bin/chdb go test -count=1 -run 'TestClickHouse|TestPages/docs/OTHER-TOOLS.md' ./cmd/query ./docs </dev/null
+# Python and Java must be there; the packages are kept in bin/engines. RECORDS=60000 is a quick run.
+engines: build ## Spark, ClickHouse and DuckDB on an export and on blobs: answers are logquery's; ten minutes, 1.6 GB
+	python3 -m venv bin/engines && bin/engines/bin/pip install -q -r internal/dev/tools/engines/requirements.txt
+	export BLOBTAIL_BIN=$(CURDIR)/bin ENGINES_PYTHON=$(CURDIR)/bin/engines/bin/python BLOBTAIL_RECORDS=$(RECORDS); \
+	go test -count=1 -run 'TestClickHouse|TestPages/docs/OTHER-TOOLS.md' ./cmd/query ./docs </dev/null && \
+	go test -count=1 -v -timeout 60m ./integration/engines </dev/null
 
 promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its own, and a minute to build
 	cd internal/dev/tools/promcheck && go vet ./... && go test -count=1 ./...

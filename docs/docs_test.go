@@ -142,7 +142,7 @@ func TestPages(t *testing.T) {
 	ports := freePorts(t, portsOfPage*len(all)) // at once, or a page gets one that another is about to use
 	for i, page := range all {
 		run := slices.DeleteFunc(blocks(t, page), func(b block) bool {
-			return b.skip == "" && lacks(t, b, "lnav") || b.skip != "" && (os.Getenv("CHDB_DIR") == "" || !strings.HasPrefix(b.skip, "make chdb "))
+			return b.skip == "" && lacks(t, b, "lnav") || b.skip != "" && (os.Getenv("ENGINES_PYTHON") == "" || !strings.HasPrefix(b.skip, "make engines "))
 		})
 		if len(run) == 0 {
 			continue

@@ -97,6 +97,7 @@ type verbs struct {
 	Complete   completeCmd   `hidden:""`
 	Man        manCmd        `help:"Print the manual page."`
 	Lnav       lnavCmd       `help:"Print the format by which lnav reads records, or install it."`
+	Duckdb     duckdbCmd     `help:"Open DuckDB with a view of records: of blobs, or of an export."`
 	Vers       versionCmd    `name:"version" help:"Print the version."`
 }
 

@@ -192,20 +192,25 @@ func (c *lsCmd) names(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
+	return keys(ctx, a, c.Service, rng, func(name string) { fmt.Fprintln(a.out, cli.SafeLine(name)) })
+}
+
+// keys finds the blobs that a read takes. It asks no ingester.
+func keys(ctx context.Context, a *app, service string, rng reading.Range, each func(name string)) (code int, err error) {
 	w := whole{ask: reading.Ask{Services: []string{"*"}, Range: rng}, live: "off", listing: true, blobs: true}
-	if c.Service != "" {
-		if w.ask.Services, err = servicesOf([]string{c.Service}); err != nil {
+	if service != "" {
+		if w.ask.Services, err = servicesOf([]string{service}); err != nil {
 			return 0, err
 		}
 	}
 	w.read = func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
 		store, ok := from.(*reading.Store)
 		if !ok {
-			return nil, cli.Usagef("--names is for tools that read the store: it needs the store itself")
+			return nil, cli.Usagef("--names and duckdb are for tools that read the store: it needs the store itself")
 		}
 		names, out, err := store.Keys(ctx, ask)
 		for _, name := range names {
-			fmt.Fprintln(a.out, cli.SafeLine(name))
+			each(name)
 		}
 		out.Records = int64(len(names))
 		return out, err

@@ -30,6 +30,7 @@ func signposts() *guide.Guide {
 			"context":    {"config", "store", "live-url", "server", "ca", "server-name", "plain-http", "token-file", "timezone", "quiet"},
 			"man":        {"no-pager"},
 			"lnav":       {"no-pager", "quiet"},
+			"duckdb":     {"config", "store", "timezone", "utc", "no-pager", "quiet", "if-any", "context"},
 			"completion": {},
 			"version":    {},
 		},

@@ -15,5 +15,5 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	guidetest.Check(t, parser.Model, signposts(), "plan", "apply", "drop", "erase", "hold", "holds", "release", "compact", "close",
-		"accept-loss", "copy", "promote")
+		"accept-loss", "copy", "export", "promote")
 }

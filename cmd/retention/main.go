@@ -58,6 +58,7 @@ type grammar struct {
 	Key        keyCmd        `cmd:"" help:"Make the key that signs closed days: close.key of the configuration."`
 
 	Copy    copyCmd    `cmd:"" help:"Copy what another store lacks of this one, for a backup."`
+	Export  exportCmd  `cmd:"" help:"Write closed days as Parquet, for Spark, DuckDB, ClickHouse and others."`
 	Promote promoteCmd `cmd:"" help:"Make a copy a store of its own: ingesters and the other verbs take it then."`
 
 	Man        manCmd        `cmd:"" help:"Print the manual page."`

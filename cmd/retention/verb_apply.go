@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/units"
 	"blobtail/retention"
+	"blobtail/retention/export"
 	"blobtail/storage"
 )
 
@@ -85,5 +87,10 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := errors.Join(err, printResult(os.Stdout, r)); err != nil {
 		return 0, err
 	}
-	return a.verdict(r.Problems, len(r.Deleted)+len(r.Tables)+len(r.Raised) > 0), nil
+	code := a.verdict(r.Problems, len(r.Deleted)+len(r.Tables)+len(r.Raised) > 0)
+	if a.config.Close.Export.String() == "" {
+		return code, nil
+	}
+	exported, err := a.export(ctx, export.Options{MaxAge: o.Grace / 2})
+	return cmp.Or(code, exported), err
 }

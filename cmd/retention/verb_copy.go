@@ -41,14 +41,8 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if o.Since, err = c.first(time.Now()); err != nil {
 		return 0, cli.Usagef("--since: %w", err)
 	}
-	if c.To.Logs() || a.config.Store.Logs() {
-		return 0, cli.Usagef("Azure's own logs are no store of ours: they cannot be copied, and nothing can be copied to them")
-	}
-	if here, there := c.To.Dir(), a.config.Store.Dir(); here != "" && there != "" {
-		here, there = resolved(here)+"/", resolved(there)+"/"
-		if strings.HasPrefix(here, there) || strings.HasPrefix(there, here) {
-			return 0, cli.Usagef("--to %s: %s is the same directory, or one is within the other; take another place", c.To, a.config.Store)
-		}
+	if err := a.apart(c.To); err != nil {
+		return 0, err
 	}
 	if _, err := a.open(ctx, nil, "", true); err != nil {
 		return 0, err
@@ -80,6 +74,21 @@ func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
 	}
 	_, err = fmt.Fprintln(os.Stdout, text)
 	return a.verdict(r.Problems, true), err
+}
+
+// apart checks that another store is one of ours and not this one, and that none is within the other.
+func (a *app) apart(to openstore.Spec) error {
+	if to.Logs() || a.config.Store.Logs() {
+		return cli.Usagef("Azure's own logs are no store of ours: they cannot be copied, and nothing can be copied to them")
+	}
+	here, there := to.Dir(), a.config.Store.Dir()
+	if here != "" && there != "" {
+		here, there = resolved(here)+"/", resolved(there)+"/"
+	}
+	if to == a.config.Store || here != "" && there != "" && (strings.HasPrefix(here, there) || strings.HasPrefix(there, here)) {
+		return cli.Usagef("--to %s: %s is the same directory, or one is within the other; take another place", to, a.config.Store)
+	}
+	return nil
 }
 
 // first is the first day to look at; 0: all.

@@ -20,7 +20,7 @@ import (
 func openDir(spec Spec, create bool, o Options) (*Store, error) {
 	reads := o.Reads
 	explain := func(err error) string { return fsys.Place{Dir: spec.place, Reads: reads}.Remedy(err) }
-	blobs, err := dir.Open(spec.place, dir.Options{Create: create, Remember: o.Remember})
+	blobs, err := dir.Open(spec.place, dir.Options{Create: create, Remember: o.Remember, Bare: o.Bare})
 	if err != nil {
 		if fix := explain(err); fix != "" {
 			err = fmt.Errorf("%w; %s", err, fix)

@@ -82,6 +82,8 @@ type Options struct {
 	// Reads says that the process only reads the store. Then remedies ask for no more, and root
 	// may read the directory of another user.
 	Reads bool
+	// Bare is that of [dir.Options].
+	Bare bool
 	// Remember is how many bytes of names and attributes of a store in a directory are kept in memory;
 	// see [dir.Options].
 	Remember int64

@@ -32,6 +32,9 @@ func (s *Store) Create(ctx context.Context, key string, body []byte, attrs stora
 	}
 	path := s.path(key)
 	frame := appendFrame(nil, int64(len(body)), attrs)
+	if s.bare {
+		frame = nil
+	}
 	for range attempts {
 		err := s.create(path, body, frame)
 		if errors.Is(err, fs.ErrNotExist) {

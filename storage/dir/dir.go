@@ -51,6 +51,8 @@ import (
 type Options struct {
 	// Create makes the root, and all missing directories above it, if it is missing.
 	Create bool
+	// Bare is for the files of other programs: an object is its body alone, and has no attributes.
+	Bare bool
 	// FS is the file system; nil is the host's file system, through the open root.
 	FS fsys.FS
 	// Remember is how many bytes of names and attributes are kept in memory, for a process that lists
@@ -65,6 +67,7 @@ type Store struct {
 	tree *fsys.Tree // fs, or nil: fs is that of Options
 	// memory is what was read of the tree; nil: nothing is kept.
 	memory *memory
+	bare   bool
 
 	mu sync.Mutex
 	// failed holds the directories with a failed fsync. The kernel may discard the data it could
@@ -79,6 +82,7 @@ func Open(root string, o Options) (*Store, error) {
 	s := &Store{
 		root:   filepath.Clean(root),
 		fs:     o.FS,
+		bare:   o.Bare,
 		failed: map[string]error{},
 	}
 	if o.FS == nil {
@@ -235,6 +239,9 @@ func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, 
 		return nil, storage.Blob{}, known(err)
 	}
 	b, err := describe(f, key)
+	if s.bare && errors.Is(err, storage.ErrDamaged) { // there is no frame that could be cut short
+		err = nil
+	}
 	if err != nil && !errors.Is(err, storage.ErrDamaged) {
 		f.Close()
 		return nil, storage.Blob{}, known(err)
