@@ -126,8 +126,8 @@ type writer struct {
 	records int64
 	ends    []int64 // of files in the space
 
-	out         *parquet.Writer // nil: no file is open
-	written     int64           // to the space
+	out         *parquet.GenericWriter[any] // nil: no file is open
+	written     int64                       // to the space
 	hour        int64
 	rows, bytes int           // of the group
 	batch       []parquet.Row // its first n have values
@@ -190,7 +190,7 @@ func (w *writer) cut(hour int64) (err error) {
 		err = w.close()
 	}
 	if w.out == nil {
-		w.out = parquet.NewWriter(w, w.options...)
+		w.out = parquet.NewGenericWriter[any](w, w.options...)
 	}
 	return err
 }
@@ -267,7 +267,7 @@ func (w *writer) value(c *column, value []byte) (parquet.Value, bool) {
 		return parquet.Int64Value(n), err == nil
 	case c.of == survey.Float:
 		f, err := strconv.ParseFloat(string(value), 64) // an integer of more bits stays exact in the last column
-		return parquet.DoubleValue(f), err == nil && (math.Abs(f) < 1<<53 || bytes.IndexAny(value, ".eE") >= 0)
+		return parquet.DoubleValue(f), err == nil && (math.Abs(f) < 1<<53 || bytes.ContainsAny(value, ".eE"))
 	case c.of == survey.Bool:
 		return parquet.BooleanValue(value[0] == 't'), true
 	case value[0] == '"':
