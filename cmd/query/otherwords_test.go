@@ -66,7 +66,7 @@ func TestWordsOfOtherPrograms(t *testing.T) {
 		"tail web --bytes 5":        "logquery tail has no --bytes; these have: verify; for so many of the newest: -n 5; of the oldest: --first N",
 		"tail -10 web":              "there is no -10; for so many of the newest: -n 10",
 		"web --watch":               "unknown flag --watch; to follow: logquery tail web -f",
-		"tail web --from yesterday": "logquery tail has no --from; these have: read, hist, top, fields, patterns, new, ls, verify, bill; for a range leave out tail: logquery web --from T",
+		"tail web --from yesterday": "logquery tail has no --from; these have: read, hist, top, fields, patterns, new, ls, verify, bill, duckdb; for a range leave out tail: logquery web --from T",
 		// journalctl
 		"web -p err":                "unknown flag -p; for a level and those above it: --level error+",
 		"web -p3":                   "unknown flag -p; for a level and those above it: --level error+",

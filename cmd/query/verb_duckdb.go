@@ -68,6 +68,7 @@ func (duckdbCmd) Help() string {
 	return `The view is called logs. Its columns are time, level, service, message and record (JSON), or those of the export.
 
 Examples:
+  logquery duckdb web --day yesterday
   logquery duckdb --export ./lake
-  echo "SELECT level, count(*) FROM logs GROUP BY level" | logquery duckdb web --day yesterday`
+  logquery duckdb web --since 7d --print > logs.sql`
 }
