@@ -18,14 +18,11 @@ var sharedMutants = []mutant{
 `, `			if p.taken {
 `}}},
 	{name: "the answer of a worker that broke off taken for whole", edits: []edit{{"reading/fan/share.go",
-		`	fresh := w.note(err, s.crew.o.Rest)
-`, `	fresh := w.note(err, s.crew.o.Rest)
+		`	wrong := errors.As(err, new(*reading.AskError)) // the question: this process tells what is
+`, `	wrong := errors.As(err, new(*reading.AskError))
 	if _, ok := errors.AsType[*remote.BrokenError](err); ok {
 		err = nil
 	}
-`}, {"reading/fan/share.go", `	"context"
-`, `	"context"
-	"errors"
 `}, {"reading/fan/share.go", `	"blobtail/storage/fanout"
 `, `	"blobtail/reading/remote"
 	"blobtail/storage/fanout"
