@@ -20,7 +20,7 @@ var sharedMutants = []mutant{
 	{name: "the answer of a worker that broke off taken for whole", edits: []edit{{"reading/fan/share.go",
 		`	wrong := errors.As(err, new(*reading.AskError)) // the question: this process tells what is
 `, `	wrong := errors.As(err, new(*reading.AskError))
-	if _, ok := errors.AsType[*remote.BrokenError](err); ok {
+	if _, ok := errors.AsType[*remote.BrokenError](err); ok && s.d.Joint == nil {
 		err = nil
 	}
 `}, {"reading/fan/share.go", `	"blobtail/storage/fanout"
