@@ -161,8 +161,9 @@ func (r *run) remove(ctx context.Context, service string, day horizon.Day, old e
 	if err == nil && !hidden.Hides(service, day) {
 		err = errors.New("the store has nothing of that day, and does not say why: is it another one? Else delete these files by hand")
 	}
+	_, merr := r.marked(ctx, old)
 	holds, herr := hold.List(ctx, r.from)
-	if err = errors.Join(err, herr); err != nil || holds.Of(service, day) != nil {
+	if err = errors.Join(err, merr, herr); err != nil || holds.Of(service, day) != nil {
 		return err
 	}
 	if err = r.to.Delete(ctx, old.marks...); err == nil { // a mark has all its files
@@ -228,22 +229,28 @@ func (r *run) list(ctx context.Context, service string) (map[horizon.Day]exporte
 	return days, nil
 }
 
-// compacted returns a new mark for what the export has of a day, if since its mark blobs were compacted at
-// most; nil: there is more.
-func (r *run) compacted(ctx context.Context, l *catalog.Listing, old exported) (*mark, error) {
+// marked reads the mark of a day; nil: there is none of this form. It refuses that of another store.
+func (r *run) marked(ctx context.Context, old exported) (*mark, error) {
 	if len(old.marks) == 0 {
 		return nil, nil
 	}
-	var m mark
+	m := new(mark)
 	body, err := catalog.Read(ctx, r.to, old.marks[len(old.marks)-1].Key, 0, -1)
-	if err != nil || json.Unmarshal(body, &m) != nil || m.Form != form {
+	if err != nil || json.Unmarshal(body, m) != nil || m.Form != form {
 		return nil, err
 	}
 	if m.Store != r.o.Store {
 		return nil, fmt.Errorf("it is of the store %s, and this is %s: take another place for it", m.Store, r.o.Store)
 	}
-	if !l.Accounted() || !old.is(m.Account) {
-		return nil, nil
+	return m, nil
+}
+
+// compacted returns a new mark for what the export has of a day, if since its mark blobs were compacted at
+// most; nil: there is more.
+func (r *run) compacted(ctx context.Context, l *catalog.Listing, old exported) (*mark, error) {
+	m, err := r.marked(ctx, old)
+	if m == nil || !l.Accounted() || !old.is(m.Account) {
+		return nil, err
 	}
 	for at, hash := l.Part.Part, l.Hash(); hash != m.Account; at.Number-- {
 		part, err := catalog.ReadPart(ctx, r.from, at.String())
@@ -255,7 +262,7 @@ func (r *run) compacted(ctx context.Context, l *catalog.Listing, old exported) (
 		hash = part.Before
 	}
 	m.Part, m.Account = l.Part.Part.Number, l.Hash()
-	return &m, nil
+	return m, nil
 }
 
 // make writes the files of a day; nil: it waits for its account. The day is read twice: for the fields of

@@ -298,7 +298,7 @@ func TestKilledAnywhere(t *testing.T) {
 }
 
 // What cannot be read leaves the export as it was, and is a problem: a missing blob, a damaged one. So
-// are a day that the store has lost, and an export of another store.
+// are a day that the store has lost, and an export of another store, of which no day is removed.
 func TestTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, day := house(t)
@@ -338,6 +338,10 @@ func TestTrouble(t *testing.T) {
 			remove(t, h.Store, key)
 		}
 		trouble("a lost day", "does not say why", to, options(h))
+		if err := horizon.Publish(t.Context(), h.Store, "web", horizon.DayOf(day)+1); err != nil {
+			t.Fatal(err)
+		}
+		trouble("a day of another store, which this one hides", "is of the store", to, other)
 		for key, body := range content(t, to) {
 			if strings.HasPrefix(key, "service=web/") && body != was[key] {
 				t.Errorf("%s has changed", key)
