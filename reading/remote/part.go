@@ -34,7 +34,10 @@ func (c *Client) Part(ctx context.Context, a reading.Ask, j *reading.Joint) (*re
 	}
 	defer b.Close()
 	var f form.Part
-	if err := gob.NewDecoder(io.LimitReader(b, mostAnswer)).Decode(&f); err != nil {
+	if err = gob.NewDecoder(io.LimitReader(b, mostAnswer)).Decode(&f); err == nil && f.Of == nil {
+		err = errors.New("the answer has no part")
+	}
+	if err != nil {
 		return nil, nil, &BrokenError{c.base.String(), err}
 	}
 	return f.Of, c.end(&f.End), nil

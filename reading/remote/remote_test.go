@@ -1,7 +1,9 @@
 package remote_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
@@ -247,6 +249,22 @@ func TestBusy(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A part that is cut, of other bytes, or missing in its answer is no part.
+func TestPartBroken(t *testing.T) {
+	var whole, none bytes.Buffer
+	if err := errors.Join(gob.NewEncoder(&whole).Encode(form.Part{Of: &reading.Part{}}), gob.NewEncoder(&none).Encode(form.Part{})); err != nil {
+		t.Fatal(err)
+	}
+	one := 1
+	for body, broken := range map[string]bool{whole.String(): false, none.String(): true, whole.String()[:whole.Len()-1]: true, "": true, "<html>": true} {
+		c, _ := asking(t, remote.Options{}, answer{200, map[string]string{"Content-Type": form.Portable}, strings.NewReader(body)})
+		p, _, err := c.Part(context.Background(), reading.Ask{Range: reading.Always()}, &reading.Joint{Window: &one})
+		if errors.As(err, new(*remote.BrokenError)) != broken || (p == nil) != broken {
+			t.Errorf("%q: %v, %v", body, p, err)
+		}
+	}
 }
 
 // An object that is cut is no object.
