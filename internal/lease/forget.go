@@ -134,8 +134,6 @@ func (i Ingester) mayBeForgotten(now time.Time) error {
 		return refuse(i.ID, "ingester "+i.Adopter+" has adopted it already; what it has lost, ingest forget --lost acknowledges")
 	case i.State != Holding && i.Lost.Any():
 		return refuse(i.ID, "it runs or has ended in order; to acknowledge what it has lost, add --lost")
-	case i.State != Holding && i.Adopter != "":
-		return refuse(i.ID, "ingester "+i.Adopter+" has adopted it")
 	case i.State != Holding:
 		return refuse(i.ID, fmt.Sprintf("it is %s: all that it took is in blobs, and there is nothing to forget", i.State))
 	case age < Silence && age > -ahead:
