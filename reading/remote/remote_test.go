@@ -254,12 +254,15 @@ func TestBusy(t *testing.T) {
 // A part that is cut, of other bytes, or missing in its answer is no part.
 func TestPartBroken(t *testing.T) {
 	var whole, none bytes.Buffer
-	if err := errors.Join(gob.NewEncoder(&whole).Encode(form.Part{Of: &reading.Part{}}), gob.NewEncoder(&none).Encode(form.Part{})); err != nil {
+	err := gob.NewEncoder(&whole).Encode(form.Part{Of: &reading.Part{}})
+	if err = errors.Join(err, gob.NewEncoder(&none).Encode(form.Part{})); err != nil {
 		t.Fatal(err)
 	}
-	one := 1
-	for body, broken := range map[string]bool{whole.String(): false, none.String(): true, whole.String()[:whole.Len()-1]: true, "": true, "<html>": true} {
-		c, _ := asking(t, remote.Options{}, answer{200, map[string]string{"Content-Type": form.Portable}, strings.NewReader(body)})
+	one, header := 1, map[string]string{"Content-Type": form.Portable}
+	for body, broken := range map[string]bool{
+		whole.String(): false, none.String(): true, whole.String()[:whole.Len()-1]: true, "": true, "<html>": true,
+	} {
+		c, _ := asking(t, remote.Options{}, answer{200, header, strings.NewReader(body)})
 		p, _, err := c.Part(context.Background(), reading.Ask{Range: reading.Always()}, &reading.Joint{Window: &one})
 		if errors.As(err, new(*remote.BrokenError)) != broken || (p == nil) != broken {
 			t.Errorf("%q: %v, %v", body, p, err)
