@@ -100,7 +100,6 @@ func other(w http.ResponseWriter, r *http.Request, answer http.Handler) bool {
 type crew struct {
 	t      testing.TB
 	asked  atomic.Int64 // parts
-	upTo   atomic.Int64 // parts with a limit
 	served sync.Map     // by the number of the worker
 	joints sync.Map     // the kinds of joint questions
 	places []string
@@ -153,9 +152,6 @@ func (c *crew) serve(number int, reader *reading.Reader, guard door.Options) str
 					c.joints.Store(kind, true)
 				}
 			}
-		}
-		if q := r.URL.Query(); q.Get("limit") != "" && q.Get("limit") != "0" || q.Get("first") != "" {
-			c.upTo.Add(1)
 		}
 		if r.URL.Query().Get("part") == "" {
 			c.t.Errorf("a worker is asked a whole question: %s", r.URL)

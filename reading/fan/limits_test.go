@@ -83,9 +83,10 @@ func large(t *testing.T, rng *rand.Rand) *readingtest.House {
 	return h
 }
 
-// Up to a limit all together read at most twice the stored bytes of one process.
+// Up to a limit all together read at most twice the stored bytes of one process, and workers that fail
+// change no line.
 func TestTwice(t *testing.T) {
-	rounds, asked := 8, int64(0)
+	rounds, asked, askedIll := 8, int64(0), int64(0)
 	if testing.Short() {
 		rounds = 3
 	}
@@ -100,6 +101,8 @@ func TestTwice(t *testing.T) {
 				c.places = append(c.places, c.serve(i, countingReader(h, &n, 0, reading.Options{}), door.Options{}))
 			}
 			sharing := c.open(int64(10_000+rng.IntN(1<<(12+rng.IntN(6)))), func(o *fan.Options) { o.Patience = 20 * time.Second })
+			failing := newCrew(t, h, 3, mixed(seed))
+			ill := h.ReaderWith(reading.Options{Sharing: failing.open(10_000)}).For(nil)
 			alone := countingReader(h, &n, 0, reading.Options{}).For(nil)
 			shared := countingReader(h, &n, 2*time.Millisecond, reading.Options{Sharing: sharing}).For(nil)
 			for range 12 {
@@ -130,11 +133,14 @@ func TestTwice(t *testing.T) {
 				if all > 2*one {
 					t.Errorf("%d bytes were read, and %d alone, of %+v", all, one, a)
 				}
+				if got, _ := lines(ill); got != want {
+					t.Fatalf("workers that fail: %+v: %s\nalone: %s", a, differ(got, want), differ(want, got))
+				}
 			}
-			asked += c.asked.Load()
+			asked, askedIll = asked+c.asked.Load(), askedIll+failing.asked.Load()
 		})
 	}
-	if asked < int64(rounds) {
-		t.Errorf("workers were asked for %d parts", asked)
+	if asked == 0 || askedIll == 0 {
+		t.Errorf("workers were asked for %d parts, and those that fail for %d", asked, askedIll)
 	}
 }
