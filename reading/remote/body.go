@@ -72,8 +72,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	late := time.AfterFunc(w.idle, func() { w.cancel(errIdle) })
 	n, err := w.from.Read(p)
 	late.Stop()
-	if err != nil && err != io.EOF && errors.Is(context.Cause(w.ctx), errIdle) {
-		err = errIdle
+	if errors.Is(context.Cause(w.ctx), errIdle) {
+		return 0, errIdle // also if bytes came late: the server knows that nobody waits
 	}
 	return n, err
 }

@@ -349,6 +349,33 @@ func TestIdle(t *testing.T) {
 	})
 }
 
+// What a server says once nobody waits for it is no answer: it ends because of that.
+func TestIdleEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := remote.New("http://127.0.0.1", remote.Options{Idle: time.Second, Transport: late{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := c.Records(t.Context(), reading.Ask{Range: reading.Always()}, func([]byte) error { return nil })
+		if err != nil || !strings.Contains(fmt.Sprint(out.Problems()), "it sends nothing any more") {
+			t.Errorf("%v, %v", out.Problems(), err)
+		}
+	})
+}
+
+// late answers once its request is given up.
+type late struct{}
+
+func (late) RoundTrip(r *http.Request) (*http.Response, error) {
+	from, to := io.Pipe()
+	go func() {
+		<-r.Context().Done()
+		_, _ = io.WriteString(to, first+end)
+		to.Close()
+	}()
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {form.Lines}}, Body: from, Request: r}, nil
+}
+
 // The end of ctx ends a read at once.
 func TestCancelled(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
