@@ -92,6 +92,7 @@ func (m *Miner) Add(window int, e *record.Entry) error {
 		return err
 	}
 	m.Records[window]++
+	m.By[window].see(e.Time, func() { m.coarser(window) })
 	msg := m.message(e.Line)
 	masked, f := m.masker.mask(msg)
 	at, ok := m.at[string(masked)]
@@ -103,7 +104,6 @@ func (m *Miner) Add(window int, e *record.Entry) error {
 	}
 	g := m.Groups[at]
 	g.Form |= f
-	m.By[window].see(e.Time, func() { m.coarser(window) })
 	g.In[window].add(e, msg, m.By[window].Length, m.room)
 	return nil
 }
