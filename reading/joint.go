@@ -135,8 +135,7 @@ func (s *Store) joined(ctx context.Context, a *Ask, plan *blobs.Plan, j Joint, a
 		return j.read(ctx, a, plan, all)
 	}
 	d.all = all
-	ans, err := d.answer(ctx, nil)
-	return ans.Summary, err
+	return d.numbers(ctx)
 }
 
 // Part answers a question that is a part of a joint one.

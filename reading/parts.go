@@ -49,6 +49,7 @@ type Division struct {
 	Limit   int
 	Fetched int64
 
+	marked  bool // the lines have ids behind them
 	store   *Store
 	ask     *Ask
 	plan    *blobs.Plan
@@ -63,14 +64,14 @@ type Division struct {
 const mostAsked = 32 << 10
 
 // divide divides a question that reads much; nil: this process answers it alone, and alone says why. So
-// it does if the plan is small, or of one hour of one service; if an edge or a filter without a text
-// form counts; and if the question is itself a part.
+// it does if the plan is small, or of one hour of one service; if a filter without a text form counts; and
+// if the question is itself a part. Parts at its edges are read here.
 func (s *Store) divide(a *Ask, plan *blobs.Plan, j *Joint) (d *Division, alone string) {
 	with, numbers := s.r.o.Sharing, j != nil && j.Numbers != nil
 	switch {
 	case with == nil:
 		return nil, "there are no workers"
-	case a.Here.Part != nil, a.Edges != (blobs.Edges{}), a.Live == Only,
+	case a.Here.Part != nil, a.Live == Only,
 		numbers && j.Numbers.Text == "", !numbers && a.pipe != nil && a.LogQL == "":
 		return nil, "workers are not asked such questions"
 	case plan.Bytes() < 2*with.Size():
@@ -80,7 +81,11 @@ func (s *Store) divide(a *Ask, plan *blobs.Plan, j *Joint) (d *Division, alone s
 	}
 	d = &Division{Counts: j != nil, Joint: j, store: s, ask: a, plan: plan, others: *a, Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
 	d.Parts = plan.Parts(with.Size(), a.Limit+a.First > 0)
-	d.others.Fields, d.others.Live, d.others.Here, d.others.Reverse = nil, Auto, Here{}, d.Reverse
+	for i := range d.Parts {
+		p := &d.Parts[i]
+		p.Held = p.Held || a.Edges.Touch(p.Range)
+	}
+	d.others.Fields, d.others.Live, d.others.Here, d.others.Edges, d.others.Reverse = nil, Auto, Here{}, blobs.Edges{}, d.Reverse
 	if s.mayRead(a.Services) != "" { // the worker has another token
 		d.others.Services = plan.Services()
 	}
@@ -100,48 +105,46 @@ func (s *Store) divide(a *Ask, plan *blobs.Plan, j *Joint) (d *Division, alone s
 	return d, ""
 }
 
-// upTo is a reader whose reads up to the limit of a question are shared, once one process would read much.
-func (s *Store) upTo(a *Ask, reader *blobs.Reader) *blobs.Reader {
-	if s.r.o.Sharing == nil || a.Limit+a.First == 0 {
+// lines is a reader whose reads of lines are shared, once one process would read much.
+func (s *Store) lines(a *Ask, reader *blobs.Reader) *blobs.Reader {
+	if s.r.o.Sharing == nil {
 		return reader
 	}
-	return reader.Sharing(func(ctx context.Context, p *blobs.Plan, limit int, before *blobs.Summary, emit func([]byte) error) (
-		blobs.Summary, bool, bool, error) {
+	return reader.Sharing(func(ctx context.Context, p *blobs.Plan, limit int, marked bool, before *blobs.Summary, emit func([]byte) error) (
+		sum blobs.Summary, elsewhere, ok bool, err error) {
 		d, _ := s.divide(a, p, nil)
 		if d == nil {
-			return blobs.Summary{}, false, false, nil
+			return sum, false, false, nil
 		}
-		d.Limit, d.Fetched, d.decoded = limit, before.Fetched, before.Decoded
-		joined, elsewhere, err := s.r.o.Sharing.Share(ctx, d, emit)
-		if elsewhere {
-			a.elsewhere.hear(joined.Notes)
-		}
-		return joined.Summary, elsewhere, true, err
+		d.Limit, d.marked, d.Fetched, d.decoded = limit, marked, before.Fetched, before.Decoded
+		sum, elsewhere, err = d.share(ctx, emit)
+		return sum, elsewhere, true, err
 	})
 }
 
-// answer has the parts read, and joins them.
-func (d *Division) answer(ctx context.Context, emit func(lines []byte) error) (Answer, error) {
-	if err := d.plan.Foretold(); err != nil {
-		return Answer{}, err
-	}
+// numbers has the parts counted, or joined.
+func (d *Division) numbers(ctx context.Context) (blobs.Summary, error) {
+	return d.plan.Numbers(ctx, func() (blobs.Summary, bool, error) { return d.share(ctx, nil) })
+}
+
+// share has the parts read.
+func (d *Division) share(ctx context.Context, emit func(lines []byte) error) (blobs.Summary, bool, error) {
 	joined, elsewhere, err := d.store.r.o.Sharing.Share(ctx, d, emit)
-	joined.Summary = d.plan.Joined(ctx, &joined.Summary, elsewhere)
-	if elsewhere {
+	if elsewhere && (emit == nil || d.ask.where != nil) { // else this process knows all of them
 		d.ask.elsewhere.hear(joined.Notes)
 	}
-	return joined, err
+	return joined.Summary, elsewhere, err
 }
 
 // Here reads a range in this process, up to a limit if there is one. Lines go to emit; nil: the records
-// are counted. Fields are made of the lines later if there is a limit, here and elsewhere.
+// are counted. The asker makes fields of lines, of those of workers too.
 func (d *Division) Here(ctx context.Context, rng Range, limit int, emit func(lines []byte) error) (ans Answer, err error) {
 	part := d.plan.Within(rng, limit)
 	switch {
-	case emit != nil && limit > 0:
-		ans.Summary, err = part.Read(ctx, emit)
+	case emit != nil && d.marked:
+		ans.Summary, err = part.Marked(ctx, emit)
 	case emit != nil:
-		ans.Summary, err = part.Read(ctx, d.ask.Parsed(emit))
+		ans.Summary, err = part.Read(ctx, emit)
 	case d.Joint != nil:
 		if d.all.request != nil {
 			d.sampling.Lock() // a sampler is for one goroutine
@@ -163,7 +166,7 @@ func (d *Division) Join(ctx context.Context, ans *Answer) error { return d.all.j
 // Elsewhere is the question for another process about a range, up to a limit if there is one.
 func (d *Division) Elsewhere(rng Range, limit int, store string) Ask {
 	a := d.others
-	if a.Range, a.Here.Part = rng, (&part{store, d.plan.Age()}); a.Limit > 0 {
+	if a.Range, a.Here.Part = rng, (&part{store, d.plan.Age(), d.marked}); a.Limit > 0 {
 		a.Limit = limit
 	} else {
 		a.First = limit
@@ -185,24 +188,26 @@ func (d *Division) TooLarge(decoded int64) error { return d.plan.TooLarge(d.deco
 type part struct {
 	store string        // the id of the one that has to be read
 	age   time.Duration // since the whole question was begun
+	// marked says that lines are wanted with ids behind them.
+	marked bool
 }
 
 // partVersion is that of parts. It changes with the meaning of a question, and of its answer.
-const partVersion = "1"
+const partVersion = "2"
 
 // String is the text form.
 func (p *part) String() string {
-	return fmt.Sprintf("%s.%s.%d", partVersion, p.store, p.age.Milliseconds())
+	return fmt.Sprintf("%s.%s.%d.%t", partVersion, p.store, p.age.Milliseconds(), p.marked)
 }
 
 func parsePart(text string) (*part, error) {
-	version, rest, _ := strings.Cut(text, ".")
-	store, age, _ := strings.Cut(rest, ".")
-	ms, err := strconv.ParseInt(age, 10, 64)
+	words := append(strings.Split(text, "."), "", "", "", "")
+	version, store, marked := words[0], words[1], words[3] == "true"
+	ms, err := strconv.ParseInt(words[2], 10, 64)
 	if version != partVersion || store == "" || err != nil || ms < 0 || ms > int64(24*time.Hour/time.Millisecond) {
 		return nil, badParam("part", "part=%.60s is of another version of servers: this one knows version %s", text, partVersion)
 	}
-	return &part{store, time.Duration(ms) * time.Millisecond}, nil
+	return &part{store, time.Duration(ms) * time.Millisecond, marked}, nil
 }
 
 // begin prepares a question that is a part. It refuses one of another store, and one that the holder of

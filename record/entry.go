@@ -34,6 +34,25 @@ func (e *Entry) Compare(other *Entry) int {
 // Key is the place of the entry in the order of records.
 func (e *Entry) Key() Key { return Key{e.Time, e.ID.Origin, e.ID.Index} }
 
+// AppendMarked appends the line of an entry with the id of its record behind it.
+func (e *Entry) AppendMarked(dst []byte) []byte {
+	at := e.Key()
+	return append(at.Append(append(append(dst, bytes.TrimSuffix(e.Line, []byte("\n"))...), '\t')), '\n')
+}
+
+// Unmark sets an entry to that of a line of AppendMarked. It appends the line to dst.
+func (e *Entry) Unmark(dst, marked []byte) ([]byte, error) {
+	var at Key
+	line, id, _ := bytes.Cut(bytes.TrimSuffix(marked, []byte("\n")), []byte("\t"))
+	if err := at.UnmarshalText(id); err != nil {
+		return dst, err
+	}
+	from := len(dst)
+	dst = append(append(dst, line...), '\n')
+	*e = Entry{at.Time, ID{at.Origin, at.Index}, dst[from:]}
+	return dst, nil
+}
+
 // Run is the lines of a request for one service and one period, in the order of time.
 // It is a view of the request, and valid only as long as that.
 type Run struct {

@@ -42,7 +42,7 @@ type share struct {
 func (c *Crew) Share(ctx context.Context, d *reading.Division, emit func(lines []byte) error) (reading.Answer, bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &share{crew: c, d: d, ctx: ctx, parts: make([]part, len(d.Parts)), window: len(d.Parts), ends: len(d.Parts), fetched: d.Fetched}
+	s := &share{crew: c, d: d, ctx: ctx, parts: make([]part, len(d.Parts)), window: len(d.Parts), fetched: d.Fetched}
 	s.store = sync.OnceValues(func() (string, error) { return d.StoreID(ctx) })
 	s.changed = sync.NewCond(&s.mu)
 	for i := range s.parts {
@@ -267,7 +267,7 @@ func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 			const lacks = "a worker failed that read %d records %s, and there are %d, or others; ask again"
 			there.Lack(fmt.Errorf(lacks, p.kept.lines, span(rng), there.Records))
 		}
-		there.Records, there.Bytes = p.kept.lines, p.kept.bytes
+		there.Records = p.kept.lines
 		ans.Join(&there.Summary)
 	}
 	s.mu.Lock()
@@ -290,6 +290,7 @@ func (s *share) give(emit func(lines []byte) error) error {
 	var spare []byte
 	for i := range s.parts {
 		p, before := &s.parts[i], s.shown
+		s.ends = i + 1
 		for {
 			lines, err := s.next(p, spare)
 			if err != nil {
@@ -317,7 +318,6 @@ func (s *share) give(emit func(lines []byte) error) error {
 			return err
 		}
 		if limit := int64(s.d.Limit); limit > 0 && s.shown == limit {
-			s.ends = i + 1
 			s.more = p.shown.lines > limit-before || p.answer.More ||
 				slices.ContainsFunc(s.parts[s.ends:], func(p part) bool { return p.Bytes > 0 || p.Held })
 			return nil
