@@ -174,6 +174,13 @@ func (d *Division) Elsewhere(rng Range, limit int, store string) Ask {
 	return a
 }
 
+// Explain tells what the whole takes at most with some workers, by metadata alone.
+func (d *Division) Explain(workers int) Explanation {
+	x := d.plan.Foresee()
+	x.Parts, x.Workers = len(d.Parts), workers
+	return x
+}
+
 // StoreID is the id of the store; "": it has none.
 func (d *Division) StoreID(ctx context.Context) (string, error) {
 	return d.store.r.o.Logs.StoreID(ctx)

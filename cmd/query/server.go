@@ -45,6 +45,13 @@ func openWorkers(a *app, believed *trust.Trust) (reading.Sharing, error) {
 		failed = func(worker string, err error) { log.Warn().Err(err).Str("worker", worker).Msg(fails) }
 	}
 	o := fan.Options{Remote: remote.Options{Token: token, PlainHTTP: a.flags.PlainHTTP, Trust: believed}, Failed: failed}
+	if a.verb.Name != "serve" {
+		o.Begins = func(d *reading.Division, workers int) {
+			if x := d.Explain(workers); x.Bytes >= manyBytes {
+				a.Note("reads up to %s %s", bytesText(x.Bytes), wayText(&x, a.config.Store.Remote()))
+			}
+		}
+	}
 	c, err := fan.New(strings.Split(a.config.Workers, ","), o)
 	if plain, ok := errors.AsType[*remote.PlainError](err); ok {
 		return nil, cli.Usagef("--workers: %w, or --plain-http if nobody can listen on the way", plain)

@@ -53,6 +53,8 @@ type Options struct {
 	Rest time.Duration
 	// Failed is told of a worker that fails, perhaps by several goroutines; nil: it is not.
 	Failed func(worker string, err error)
+	// Begins is told of each question without a limit, with the number of workers; nil: it is not.
+	Begins func(d *reading.Division, workers int)
 	// Lookup returns the addresses of a name; nil: that of this host.
 	Lookup func(ctx context.Context, name string) ([]string, error)
 }

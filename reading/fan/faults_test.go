@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -116,6 +117,36 @@ func TestSmall(t *testing.T) {
 		if err != nil || x.Alone != want || (x.Parts > 1) != (want == "") || want == "" && x.Workers != 2 || x.Raw == 0 {
 			t.Errorf("%d parts with %d workers, %q, of %d bytes: %v", x.Parts, x.Workers, x.Alone, x.Raw, err)
 		}
+	}
+}
+
+// What a question takes is told before, unless a limit may end it.
+func TestBegins(t *testing.T) {
+	h := hours(t, 6)
+	c := newCrew(t, h, 2, nil)
+	var told []reading.Explanation
+	var mu sync.Mutex
+	s := h.ReaderWith(reading.Options{Sharing: c.open(300, func(o *fan.Options) {
+		o.Begins = func(d *reading.Division, workers int) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, d.Explain(workers))
+		}
+	})}).For(nil)
+	limited := all("web")
+	limited.Limit = 200
+	for try := 0; try < tries && len(told) == 0; try++ {
+		said(t, s, limited, 0)
+		said(t, s, all("web"), 0)
+	}
+	x, _, err := s.Explain(t.Context(), all("web"))
+	for _, of := range told {
+		if err != nil || of.Workers != 2 || of.Parts != x.Parts || of.Blobs != x.Blobs || of.Bytes != x.Stored || of.Raw != x.Raw {
+			t.Errorf("%+v, and --explain tells %+v (%v)", of, x, err)
+		}
+	}
+	if len(told) == 0 {
+		t.Error("no question was told")
 	}
 }
 

@@ -84,6 +84,9 @@ func (s *share) gather(work *fanout.Crew) {
 	if id, err := s.store(); err != nil || id == "" {
 		return // nobody could tell whether a worker reads the same store
 	}
+	if begins := s.crew.o.Begins; begins != nil && s.d.Limit == 0 {
+		begins(s.d, s.crew.Workers(s.ctx))
+	}
 	known := map[*worker]bool{}
 	for s.ctx.Err() == nil {
 		for _, w := range s.crew.workers(s.ctx) {
