@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"blobtail/internal/units"
@@ -24,12 +23,11 @@ type Sharing interface {
 	Workers(ctx context.Context) int
 	// Share has the parts of a question read and joins their answers. It passes the lines of records to
 	// emit in their order. elsewhere says that others have read some. An error ends the whole read, and
-	// the answer covers the part before it.
-	Share(ctx context.Context, d *Division, emit func(lines []byte) error) (joined Answer, elsewhere bool, err error)
+	// the summary covers the part before it.
+	Share(ctx context.Context, d *Division, emit func(lines []byte) error) (joined blobs.Summary, elsewhere bool, err error)
 }
 
-// Answer is that of a part of a question. Notes of a joined one are those that all answers from
-// elsewhere have: what no record of one part has, those of another may have.
+// Answer is that of a part of a question.
 type Answer struct {
 	blobs.Summary
 	Notes []string
@@ -39,9 +37,7 @@ type Answer struct {
 // Division is a question that is divided by time alone.
 type Division struct {
 	Parts []blobs.Part // in the order of the answer
-	// Counts says that records are counted, or joined. Else lines are wanted.
-	Counts bool
-	Joint  *Joint
+	Joint *Joint       // nil: lines are wanted
 	// Reverse says that the newest lines come first.
 	Reverse bool
 	// Limit is how many lines are wanted, from the begin of the answer; 0: all. Fetched are the stored bytes
@@ -56,8 +52,6 @@ type Division struct {
 	others  Ask // as others are asked
 	decoded int64
 	all     *Part // the joint answer
-
-	sampling sync.Mutex
 }
 
 // mostAsked is how long the text of a question may be that others are asked.
@@ -79,7 +73,7 @@ func (s *Store) divide(a *Ask, plan *blobs.Plan, j *Joint) (d *Division, alone s
 	case plan.Hours() < 2:
 		return nil, "one hour of one service"
 	}
-	d = &Division{Counts: j != nil, Joint: j, store: s, ask: a, plan: plan, others: *a, Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
+	d = &Division{Joint: j, store: s, ask: a, plan: plan, others: *a, Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
 	d.Parts = plan.Parts(with.Size(), a.Limit+a.First > 0)
 	for i := range d.Parts {
 		p := &d.Parts[i]
@@ -117,47 +111,38 @@ func (s *Store) lines(a *Ask, reader *blobs.Reader) *blobs.Reader {
 			return sum, false, false, nil
 		}
 		d.Limit, d.marked, d.Fetched, d.decoded = limit, marked, before.Fetched, before.Decoded
-		sum, elsewhere, err = d.share(ctx, emit)
+		sum, elsewhere, err = s.r.o.Sharing.Share(ctx, d, emit)
 		return sum, elsewhere, true, err
 	})
 }
 
-// numbers has the parts counted, or joined.
-func (d *Division) numbers(ctx context.Context) (blobs.Summary, error) {
-	return d.plan.Numbers(ctx, func() (blobs.Summary, bool, error) { return d.share(ctx, nil) })
-}
-
-// share has the parts read.
-func (d *Division) share(ctx context.Context, emit func(lines []byte) error) (blobs.Summary, bool, error) {
-	joined, elsewhere, err := d.store.r.o.Sharing.Share(ctx, d, emit)
-	if elsewhere && (emit == nil || d.ask.where != nil) { // else this process knows all of them
-		d.ask.elsewhere.hear(joined.Notes)
-	}
-	return joined.Summary, elsewhere, err
-}
-
-// Here reads a range in this process, up to a limit if there is one. Lines go to emit; nil: the records
-// are counted. The asker makes fields of lines, of those of workers too.
+// Here reads a range in this process, up to a limit if there is one, and passes lines to emit. The asker
+// makes fields of lines, of those of workers too.
 func (d *Division) Here(ctx context.Context, rng Range, limit int, emit func(lines []byte) error) (ans Answer, err error) {
-	part := d.plan.Within(rng, limit)
-	switch {
-	case emit != nil && d.marked:
-		ans.Summary, err = part.Marked(ctx, emit)
-	case emit != nil:
-		ans.Summary, err = part.Read(ctx, emit)
+	switch part := d.plan.Within(rng, limit); {
 	case d.Joint != nil:
-		if d.all.request != nil {
-			d.sampling.Lock() // a sampler is for one goroutine
-			defer d.sampling.Unlock()
-			ans.Part = &Part{request: d.all.request.Part(), sampler: d.all.sampler}
-		} else if ans.Part, err = d.Joint.part(nil); err != nil { // its bounds are its own
-			return ans, err
+		if ans.Part, err = d.Joint.part(nil); err == nil { // its bounds are its own
+			ans.Summary, err = d.Joint.read(ctx, d.ask, part, ans.Part)
 		}
-		ans.Summary, err = d.Joint.read(ctx, d.ask, part, ans.Part)
+	case d.marked:
+		ans.Summary, err = part.Marked(ctx, emit)
 	default:
-		_, ans.Summary, err = part.Count(ctx)
+		ans.Summary, err = part.Read(ctx, emit)
 	}
 	return ans, err
+}
+
+// Hear notes what another process says of its part. Of lines this process knows all but the notes of a
+// condition.
+func (d *Division) Hear(notes []string) {
+	t := d.ask.elsewhere
+	if d.Joint == nil && d.ask.where == nil {
+		return
+	}
+	if t.any {
+		notes = t.common(notes)
+	}
+	t.any, t.notes = true, notes
 }
 
 // Join adds the next answer to a part of a joint question, in order of time.
@@ -244,18 +229,11 @@ func (s *Store) mayRead(services []string) string {
 	return ""
 }
 
-// told are the notes of the answers of others.
+// told are the notes that all answers of others have: what no record of one part has, those of another may
+// have.
 type told struct {
 	any   bool
 	notes []string
-}
-
-// hear notes the common notes of further answers.
-func (t *told) hear(notes []string) {
-	if t.any {
-		notes = t.common(notes)
-	}
-	t.any, t.notes = true, notes
 }
 
 // common leaves out notes that the answers of others do not have.

@@ -145,9 +145,8 @@ func (s *Store) Count(ctx context.Context, a Ask) (*Outcome, error) {
 		if err != nil {
 			return blobs.Summary{}, err
 		}
-		if d, _ := s.divide(&a, plan, nil); d != nil && a.ReadsLines() && a.Limit+a.First == 0 {
-			d.Counts = true
-			return d.numbers(ctx)
+		if a.ReadsLines() && a.Limit+a.First == 0 {
+			return s.joined(ctx, &a, plan, Joint{Count: true}, &Part{})
 		}
 		_, sum, err := plan.Count(ctx)
 		return sum, err

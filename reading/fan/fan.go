@@ -198,12 +198,9 @@ func (w *worker) note(err error, rest time.Duration) (fresh bool) {
 // answer asks the worker for a part.
 func (w *worker) answer(ctx context.Context, d *reading.Division, a reading.Ask, emit func([]byte) error) (ans reading.Answer, err error) {
 	var out *reading.Outcome
-	switch {
-	case d.Joint != nil:
+	if d.Joint != nil {
 		ans.Part, out, err = w.client.Part(ctx, a, d.Joint)
-	case d.Counts:
-		out, err = w.client.Count(ctx, a)
-	default:
+	} else {
 		out, err = w.client.Records(ctx, a, emit)
 		for i := 0; err == nil && i < len(out.Problems()); i++ {
 			if broken, ok := errors.AsType[*remote.BrokenError](out.Problems()[i]); ok {

@@ -341,7 +341,7 @@ func TestPart(t *testing.T) {
 		"2." + box.StoreID + ".1000&live=off&fold=1":  `"warnings":[]`,
 		"2." + box.StoreID + ".1000&live=only&fold=1": `"records":80`,
 	} {
-		resp, err := http.Get(place + "/api/v1/count?service=web&text=m&part=" + part)
+		resp, err := http.Get(place + "/api/v1/records?service=web&form=events&limit=0&text=m&part=" + part)
 		if err != nil {
 			t.Fatal(err)
 		}
