@@ -172,7 +172,15 @@ func (s *share) may(i int) bool {
 
 // read reads a part: by a worker, by another one if it fails, and then here.
 func (s *share) read(p *part, w *worker) {
-	defer s.end(p)
+	here := false // counted by enter
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if p.done = true; here {
+			s.here--
+		}
+		s.changed.Broadcast()
+	}()
 	if w != nil {
 		if s.ask(p, w) {
 			return
@@ -181,7 +189,7 @@ func (s *share) read(p *part, w *worker) {
 			return
 		}
 		s.enter(p)
-		defer s.leave()
+		here = true
 	}
 	rng, limit, left := p.left()
 	if !left {
@@ -239,13 +247,6 @@ func (s *share) enter(p *part) {
 	s.here++
 }
 
-func (s *share) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.here--
-	s.changed.Broadcast()
-}
-
 // took adds the answer of the last try of a part.
 func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 	if p.kept.lines > 0 { // lines of tries that broke off
@@ -272,14 +273,6 @@ func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 	p.release(len(p.buf))
 	p.answer, p.elsewhere = ans, elsewhere
 	return nil
-}
-
-// end notes that a part is over.
-func (s *share) end(p *part) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.done = true
-	s.changed.Broadcast()
 }
 
 // give passes on the lines of the parts in their order, up to the limit.
