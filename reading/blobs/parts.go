@@ -208,7 +208,7 @@ func (p *Plan) Marked(ctx context.Context, emit func(lines []byte) error) (Summa
 
 // unmarked makes a piece of lines with ids behind them.
 func unmarked(marked []byte) (p piece, err error) {
-	p.lines = make([]byte, 0, len(marked))
+	p.lines, p.entries = make([]byte, 0, len(marked)), make([]record.Entry, 0, bytes.Count(marked, newline))
 	for line := range bytes.Lines(marked) {
 		var e record.Entry
 		if p.lines, err = e.Unmark(p.lines, line); err != nil {
