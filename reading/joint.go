@@ -20,9 +20,10 @@ import (
 // out all the same is left out of the answer.
 const widely = 8
 
-// A Joint is a question with numbers whose answer is joined of those to parts by time. One of Slices, Survey,
-// Window and Numbers is set.
+// A Joint is a question with numbers whose answer is joined of those to parts by time. One of Count, Slices,
+// Survey, Window and Numbers is set.
 type Joint struct {
+	Count   bool    // of records, which the summary has
 	Slices  *Slices // with the length of its buckets
 	Survey  *SurveyOptions
 	Window  *int     // of patterns
@@ -39,7 +40,7 @@ type Part struct {
 	Miner  *patterns.Miner
 	States []metric.State
 
-	request *metric.Request // nil: States are those of another process
+	request *metric.Request // of States
 	sampler *stage.Sampler
 }
 
@@ -57,6 +58,7 @@ func (j *Joint) part(made *budget.Budget) (p *Part, err error) {
 		if len(j.Slices.Split) > 0 {
 			p.Spread = newSpread(made, j.Slices)
 		}
+	case j.Count:
 	default:
 		err = &AskError{"joint", errors.New("it is no question whose answer is joined")}
 	}
@@ -78,7 +80,12 @@ func (j *Joint) read(ctx context.Context, a *Ask, plan *blobs.Plan, p *Part) (su
 	case j.Window != nil:
 		return plan.Entries(ctx, func(e *record.Entry) error { return p.Miner.Add(*j.Window, e) })
 	case j.Numbers != nil:
-		return plan.Read(ctx, a.Parsed(sampled(ctx, p.request, p.sampler)))
+		sum, err = plan.Read(ctx, a.Parsed(sampled(ctx, p.request, p.sampler)))
+		p.States = p.request.States()
+		return sum, err
+	case j.Count:
+		_, sum, err = plan.Count(ctx)
+		return sum, err
 	}
 	cut := Buckets{Length: j.Slices.By, Zone: j.Slices.Zone}
 	if len(j.Slices.Split) > 0 {
@@ -117,8 +124,6 @@ func (p *Part) join(ctx context.Context, o *Part) error {
 		return p.Miner.Join(o.Miner)
 	case p.Spread != nil:
 		return p.Spread.Join(o.Spread)
-	case p.request != nil && o.request != nil:
-		return p.request.Join(o.request.States())
 	case p.request != nil:
 		return p.request.Join(o.States)
 	}
@@ -135,8 +140,7 @@ func (s *Store) joined(ctx context.Context, a *Ask, plan *blobs.Plan, j Joint, a
 		return j.read(ctx, a, plan, all)
 	}
 	d.all = all
-	ans, err := d.answer(ctx, nil)
-	return ans.Summary, err
+	return plan.Numbers(ctx, func() (blobs.Summary, bool, error) { return s.r.o.Sharing.Share(ctx, d, nil) })
 }
 
 // Part answers a question that is a part of a joint one.
@@ -156,8 +160,5 @@ func (s *Store) Part(ctx context.Context, a Ask, j Joint) (*Part, *Outcome, erro
 		}
 		return j.read(ctx, &a, plan, p)
 	})
-	if p.request != nil {
-		p.States = p.request.States()
-	}
 	return p, out, mistaken(err)
 }

@@ -202,9 +202,9 @@ func appendName(dst, line []byte, name string) []byte {
 }
 
 // Parsed returns emit for stored lines, which it gets with the fields that the question makes of
-// their messages, unless it is a part with a limit. The question must be compiled ([Ask.Matcher]).
+// their messages. The question must be compiled ([Ask.Matcher]).
 func (a *Ask) Parsed(emit func(lines []byte) error) func(lines []byte) error {
-	if a.parser == nil || a.Here.Part != nil && a.Limit+a.First > 0 {
+	if a.parser == nil {
 		return emit
 	}
 	return a.parser.each(emit)

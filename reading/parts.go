@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"blobtail/internal/units"
@@ -24,12 +23,11 @@ type Sharing interface {
 	Workers(ctx context.Context) int
 	// Share has the parts of a question read and joins their answers. It passes the lines of records to
 	// emit in their order. elsewhere says that others have read some. An error ends the whole read, and
-	// the answer covers the part before it.
-	Share(ctx context.Context, d *Division, emit func(lines []byte) error) (joined Answer, elsewhere bool, err error)
+	// the summary covers the part before it.
+	Share(ctx context.Context, d *Division, emit func(lines []byte) error) (joined blobs.Summary, elsewhere bool, err error)
 }
 
-// Answer is that of a part of a question. Notes of a joined one are those that all answers from
-// elsewhere have: what no record of one part has, those of another may have.
+// Answer is that of a part of a question.
 type Answer struct {
 	blobs.Summary
 	Notes []string
@@ -39,9 +37,7 @@ type Answer struct {
 // Division is a question that is divided by time alone.
 type Division struct {
 	Parts []blobs.Part // in the order of the answer
-	// Counts says that records are counted, or joined. Else lines are wanted.
-	Counts bool
-	Joint  *Joint
+	Joint *Joint       // nil: lines are wanted
 	// Reverse says that the newest lines come first.
 	Reverse bool
 	// Limit is how many lines are wanted, from the begin of the answer; 0: all. Fetched are the stored bytes
@@ -49,28 +45,27 @@ type Division struct {
 	Limit   int
 	Fetched int64
 
+	marked  bool // the lines have ids behind them
 	store   *Store
 	ask     *Ask
 	plan    *blobs.Plan
 	others  Ask // as others are asked
 	decoded int64
 	all     *Part // the joint answer
-
-	sampling sync.Mutex
 }
 
 // mostAsked is how long the text of a question may be that others are asked.
 const mostAsked = 32 << 10
 
 // divide divides a question that reads much; nil: this process answers it alone, and alone says why. So
-// it does if the plan is small, or of one hour of one service; if an edge or a filter without a text
-// form counts; and if the question is itself a part.
+// it does if the plan is small, or of one hour of one service; if a filter without a text form counts; and
+// if the question is itself a part. Parts at its edges are read here.
 func (s *Store) divide(a *Ask, plan *blobs.Plan, j *Joint) (d *Division, alone string) {
 	with, numbers := s.r.o.Sharing, j != nil && j.Numbers != nil
 	switch {
 	case with == nil:
 		return nil, "there are no workers"
-	case a.Here.Part != nil, a.Edges != (blobs.Edges{}), a.Live == Only,
+	case a.Here.Part != nil, a.Live == Only,
 		numbers && j.Numbers.Text == "", !numbers && a.pipe != nil && a.LogQL == "":
 		return nil, "workers are not asked such questions"
 	case plan.Bytes() < 2*with.Size():
@@ -78,9 +73,13 @@ func (s *Store) divide(a *Ask, plan *blobs.Plan, j *Joint) (d *Division, alone s
 	case plan.Hours() < 2:
 		return nil, "one hour of one service"
 	}
-	d = &Division{Counts: j != nil, Joint: j, store: s, ask: a, plan: plan, others: *a, Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
+	d = &Division{Joint: j, store: s, ask: a, plan: plan, others: *a, Reverse: a.Limit > 0 || a.First == 0 && a.Reverse}
 	d.Parts = plan.Parts(with.Size(), a.Limit+a.First > 0)
-	d.others.Fields, d.others.Live, d.others.Here, d.others.Reverse = nil, Auto, Here{}, d.Reverse
+	for i := range d.Parts {
+		p := &d.Parts[i]
+		p.Held = p.Held || a.Edges.Touch(p.Range)
+	}
+	d.others.Fields, d.others.Live, d.others.Here, d.others.Edges, d.others.Reverse = nil, Auto, Here{}, blobs.Edges{}, d.Reverse
 	if s.mayRead(a.Services) != "" { // the worker has another token
 		d.others.Services = plan.Services()
 	}
@@ -100,61 +99,50 @@ func (s *Store) divide(a *Ask, plan *blobs.Plan, j *Joint) (d *Division, alone s
 	return d, ""
 }
 
-// upTo is a reader whose reads up to the limit of a question are shared, once one process would read much.
-func (s *Store) upTo(a *Ask, reader *blobs.Reader) *blobs.Reader {
-	if s.r.o.Sharing == nil || a.Limit+a.First == 0 {
+// lines is a reader whose reads of lines are shared, once one process would read much.
+func (s *Store) lines(a *Ask, reader *blobs.Reader) *blobs.Reader {
+	if s.r.o.Sharing == nil {
 		return reader
 	}
-	return reader.Sharing(func(ctx context.Context, p *blobs.Plan, limit int, before *blobs.Summary, emit func([]byte) error) (
-		blobs.Summary, bool, bool, error) {
+	return reader.Sharing(func(ctx context.Context, p *blobs.Plan, limit int, marked bool, before *blobs.Summary, emit func([]byte) error) (
+		sum blobs.Summary, elsewhere, ok bool, err error) {
 		d, _ := s.divide(a, p, nil)
 		if d == nil {
-			return blobs.Summary{}, false, false, nil
+			return sum, false, false, nil
 		}
-		d.Limit, d.Fetched, d.decoded = limit, before.Fetched, before.Decoded
-		joined, elsewhere, err := s.r.o.Sharing.Share(ctx, d, emit)
-		if elsewhere {
-			a.elsewhere.hear(joined.Notes)
-		}
-		return joined.Summary, elsewhere, true, err
+		d.Limit, d.marked, d.Fetched, d.decoded = limit, marked, before.Fetched, before.Decoded
+		sum, elsewhere, err = s.r.o.Sharing.Share(ctx, d, emit)
+		return sum, elsewhere, true, err
 	})
 }
 
-// answer has the parts read, and joins them.
-func (d *Division) answer(ctx context.Context, emit func(lines []byte) error) (Answer, error) {
-	if err := d.plan.Foretold(); err != nil {
-		return Answer{}, err
-	}
-	joined, elsewhere, err := d.store.r.o.Sharing.Share(ctx, d, emit)
-	joined.Summary = d.plan.Joined(ctx, &joined.Summary, elsewhere)
-	if elsewhere {
-		d.ask.elsewhere.hear(joined.Notes)
-	}
-	return joined, err
-}
-
-// Here reads a range in this process, up to a limit if there is one. Lines go to emit; nil: the records
-// are counted. Fields are made of the lines later if there is a limit, here and elsewhere.
+// Here reads a range in this process, up to a limit if there is one, and passes lines to emit. The asker
+// makes fields of lines, of those of workers too.
 func (d *Division) Here(ctx context.Context, rng Range, limit int, emit func(lines []byte) error) (ans Answer, err error) {
-	part := d.plan.Within(rng, limit)
-	switch {
-	case emit != nil && limit > 0:
-		ans.Summary, err = part.Read(ctx, emit)
-	case emit != nil:
-		ans.Summary, err = part.Read(ctx, d.ask.Parsed(emit))
+	switch part := d.plan.Within(rng, limit); {
 	case d.Joint != nil:
-		if d.all.request != nil {
-			d.sampling.Lock() // a sampler is for one goroutine
-			defer d.sampling.Unlock()
-			ans.Part = &Part{request: d.all.request.Part(), sampler: d.all.sampler}
-		} else if ans.Part, err = d.Joint.part(nil); err != nil { // its bounds are its own
-			return ans, err
+		if ans.Part, err = d.Joint.part(nil); err == nil { // its bounds are its own
+			ans.Summary, err = d.Joint.read(ctx, d.ask, part, ans.Part)
 		}
-		ans.Summary, err = d.Joint.read(ctx, d.ask, part, ans.Part)
+	case d.marked:
+		ans.Summary, err = part.Marked(ctx, emit)
 	default:
-		_, ans.Summary, err = part.Count(ctx)
+		ans.Summary, err = part.Read(ctx, emit)
 	}
 	return ans, err
+}
+
+// Hear notes what another process says of its part. Of lines this process knows all but the notes of a
+// condition.
+func (d *Division) Hear(notes []string) {
+	t := d.ask.elsewhere
+	if d.Joint == nil && d.ask.where == nil {
+		return
+	}
+	if t.any {
+		notes = t.common(notes)
+	}
+	t.any, t.notes = true, notes
 }
 
 // Join adds the next answer to a part of a joint question, in order of time.
@@ -163,12 +151,19 @@ func (d *Division) Join(ctx context.Context, ans *Answer) error { return d.all.j
 // Elsewhere is the question for another process about a range, up to a limit if there is one.
 func (d *Division) Elsewhere(rng Range, limit int, store string) Ask {
 	a := d.others
-	if a.Range, a.Here.Part = rng, (&part{store, d.plan.Age()}); a.Limit > 0 {
+	if a.Range, a.Here.Part = rng, (&part{store, d.plan.Age(), d.marked}); a.Limit > 0 {
 		a.Limit = limit
 	} else {
 		a.First = limit
 	}
 	return a
+}
+
+// Explain tells what the whole takes at most with some workers, by metadata alone.
+func (d *Division) Explain(workers int) Explanation {
+	x := d.plan.Foresee()
+	x.Parts, x.Workers = len(d.Parts), workers
+	return x
 }
 
 // StoreID is the id of the store; "": it has none.
@@ -185,24 +180,26 @@ func (d *Division) TooLarge(decoded int64) error { return d.plan.TooLarge(d.deco
 type part struct {
 	store string        // the id of the one that has to be read
 	age   time.Duration // since the whole question was begun
+	// marked says that lines are wanted with ids behind them.
+	marked bool
 }
 
 // partVersion is that of parts. It changes with the meaning of a question, and of its answer.
-const partVersion = "1"
+const partVersion = "2"
 
 // String is the text form.
 func (p *part) String() string {
-	return fmt.Sprintf("%s.%s.%d", partVersion, p.store, p.age.Milliseconds())
+	return fmt.Sprintf("%s.%s.%d.%t", partVersion, p.store, p.age.Milliseconds(), p.marked)
 }
 
 func parsePart(text string) (*part, error) {
-	version, rest, _ := strings.Cut(text, ".")
-	store, age, _ := strings.Cut(rest, ".")
-	ms, err := strconv.ParseInt(age, 10, 64)
+	words := append(strings.Split(text, "."), "", "", "", "")
+	version, store, marked := words[0], words[1], words[3] == "true"
+	ms, err := strconv.ParseInt(words[2], 10, 64)
 	if version != partVersion || store == "" || err != nil || ms < 0 || ms > int64(24*time.Hour/time.Millisecond) {
 		return nil, badParam("part", "part=%.60s is of another version of servers: this one knows version %s", text, partVersion)
 	}
-	return &part{store, time.Duration(ms) * time.Millisecond}, nil
+	return &part{store, time.Duration(ms) * time.Millisecond, marked}, nil
 }
 
 // begin prepares a question that is a part. It refuses one of another store, and one that the holder of
@@ -232,18 +229,11 @@ func (s *Store) mayRead(services []string) string {
 	return ""
 }
 
-// told are the notes of the answers of others.
+// told are the notes that all answers of others have: what no record of one part has, those of another may
+// have.
 type told struct {
 	any   bool
 	notes []string
-}
-
-// hear notes the common notes of further answers.
-func (t *told) hear(notes []string) {
-	if t.any {
-		notes = t.common(notes)
-	}
-	t.any, t.notes = true, notes
 }
 
 // common leaves out notes that the answers of others do not have.

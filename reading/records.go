@@ -27,10 +27,11 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return &Outcome{}, err
 	}
-	raw := emit
-	emit, a.elsewhere = a.Parsed(emit), &told{}
+	if a.elsewhere = (&told{}); a.Here.Part == nil {
+		emit = a.Parsed(emit)
+	}
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
-		reader = s.upTo(&a, reader)
+		reader = s.lines(&a, reader)
 		switch {
 		case a.nearEdge():
 			return reader.Oldest(ctx, q, emit)
@@ -41,9 +42,8 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 		if err != nil {
 			return blobs.Summary{}, err
 		}
-		if d, _ := s.divide(&a, plan, nil); d != nil && a.Limit+a.First == 0 {
-			ans, err := d.answer(ctx, raw)
-			return ans.Summary, err
+		if part := a.Here.Part; part != nil && part.marked {
+			return plan.Marked(ctx, emit)
 		}
 		return plan.Read(ctx, emit)
 	})
@@ -63,8 +63,9 @@ func (s *Store) Entries(ctx context.Context, a Ask, visit func(*record.Entry) er
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return &Outcome{}, err
 	}
-	visit = a.parsedEntry(visit)
+	visit, a.elsewhere = a.parsedEntry(visit), &told{}
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
+		reader = s.lines(&a, reader)
 		switch {
 		case a.nearEdge():
 			return reader.OldestEntries(ctx, q, visit)
@@ -144,10 +145,8 @@ func (s *Store) Count(ctx context.Context, a Ask) (*Outcome, error) {
 		if err != nil {
 			return blobs.Summary{}, err
 		}
-		if d, _ := s.divide(&a, plan, nil); d != nil && a.ReadsLines() && a.Limit+a.First == 0 {
-			d.Counts = true
-			ans, err := d.answer(ctx, nil)
-			return ans.Summary, err
+		if a.ReadsLines() && a.Limit+a.First == 0 {
+			return s.joined(ctx, &a, plan, Joint{Count: true}, &Part{})
 		}
 		_, sum, err := plan.Count(ctx)
 		return sum, err

@@ -34,6 +34,25 @@ func (e *Entry) Compare(other *Entry) int {
 // Key is the place of the entry in the order of records.
 func (e *Entry) Key() Key { return Key{e.Time, e.ID.Origin, e.ID.Index} }
 
+// AppendMarked appends the line of an entry with the id of its record behind it.
+func (e *Entry) AppendMarked(dst []byte) []byte {
+	at := e.Key()
+	return append(at.Append(append(append(dst, bytes.TrimSuffix(e.Line, []byte("\n"))...), '\t')), '\n')
+}
+
+// Unmark sets an entry to that of a line of AppendMarked. It appends the line to dst.
+func (e *Entry) Unmark(dst, marked []byte) ([]byte, error) {
+	var at Key
+	line, id, _ := bytes.Cut(bytes.TrimSuffix(marked, []byte("\n")), []byte("\t"))
+	if err := at.UnmarshalText(id); err != nil {
+		return dst, err
+	}
+	from := len(dst)
+	dst = append(append(dst, line...), '\n')
+	*e = Entry{at.Time, ID{at.Origin, at.Index}, dst[from:]}
+	return dst, nil
+}
+
 // Run is the lines of a request for one service and one period, in the order of time.
 // It is a view of the request, and valid only as long as that.
 type Run struct {
@@ -74,27 +93,26 @@ func (k *Key) Append(dst []byte) []byte {
 
 // UnmarshalText reads the id of a record.
 func (k *Key) UnmarshalText(text []byte) error {
-	bad := fmt.Errorf("%.100q is no id of a record; form=events has them, such as 1795323600500000000-019e7d0f5a7c00000000000000000000-3", text)
-	index := bytes.LastIndexByte(text, '-')
-	origin := index - 2*len(k.Origin)
-	if origin < 1 || text[origin-1] != '-' {
-		return bad
-	}
-	var read Key
-	n, err := strconv.ParseUint(string(text[index+1:]), 10, 32)
-	if err != nil {
-		return bad
-	}
-	read.Index = uint32(n)
-	if _, err := hex.Decode(read.Origin[:], text[origin:index]); err != nil {
-		return bad
-	}
-	read.Time, err = strconv.ParseInt(string(text[:origin-1]), 10, 64)
-	if err != nil || !bytes.Equal(read.Append(nil), text) { // it has one form
-		return bad
+	read, ok := parseKey(text)
+	if !ok {
+		return fmt.Errorf("%.100q is no id of a record; form=events has them, such as 1795323600500000000-019e7d0f5a7c00000000000000000000-3", text)
 	}
 	*k = read
 	return nil
+}
+
+func parseKey(text []byte) (k Key, ok bool) {
+	index := bytes.LastIndexByte(text, '-')
+	origin := index - 2*len(k.Origin)
+	if origin < 1 || text[origin-1] != '-' {
+		return k, false
+	}
+	n, err := strconv.ParseUint(string(text[index+1:]), 10, 32)
+	_, bad := hex.Decode(k.Origin[:], text[origin:index])
+	ns, worse := strconv.ParseInt(string(text[:origin-1]), 10, 64)
+	k.Time, k.Index = ns, uint32(n)
+	var own [64]byte
+	return k, cmp.Or(err, bad, worse) == nil && bytes.Equal(k.Append(own[:0]), text) // it has one form
 }
 
 // Compare is negative when k comes before other, 0 for the same key, else positive.

@@ -48,6 +48,8 @@ const (
 	searched = 1150e6
 	// oneGet is how many bytes of a blob a request brings, at most.
 	oneGet = 8 << 20
+	// manyBytes are so many that a read of them says what it takes.
+	manyBytes = 1 << 30
 )
 
 // wayText tells whether workers read parts of a question, or why they do not; and what the read takes.
@@ -56,7 +58,7 @@ func wayText(x *reading.Explanation, remote bool) string {
 	if x.Parts > 0 {
 		text = fmt.Sprintf("in %s with %s", units.Count(int64(x.Parts), "part"), units.Count(int64(x.Workers), "worker"))
 	}
-	if x.Bytes < 1<<30 {
+	if x.Bytes < manyBytes {
 		return text
 	}
 	cores := runtime.GOMAXPROCS(0)

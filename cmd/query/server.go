@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"blobtail/internal/cli"
@@ -22,11 +23,8 @@ func (a *app) openServer() (reading.Source, error) {
 		return nil, err
 	}
 	c, err := remote.New(a.flags.Server, remote.Options{Token: token, PlainHTTP: a.flags.PlainHTTP, Trust: believed})
-	if plain, ok := errors.AsType[*remote.PlainError](err); ok {
-		return nil, cli.Usagef("%w, or --plain-http if nobody can listen on the way", plain)
-	}
 	if err != nil {
-		return nil, cli.Usagef("--server: %w", err)
+		return nil, wrongURL("--server", err)
 	}
 	a.source = c
 	return c, nil
@@ -45,12 +43,24 @@ func openWorkers(a *app, believed *trust.Trust) (reading.Sharing, error) {
 		failed = func(worker string, err error) { log.Warn().Err(err).Str("worker", worker).Msg(fails) }
 	}
 	o := fan.Options{Remote: remote.Options{Token: token, PlainHTTP: a.flags.PlainHTTP, Trust: believed}, Failed: failed}
-	c, err := fan.New(strings.Split(a.config.Workers, ","), o)
-	if plain, ok := errors.AsType[*remote.PlainError](err); ok {
-		return nil, cli.Usagef("--workers: %w, or --plain-http if nobody can listen on the way", plain)
+	if a.verb.Name != "serve" {
+		o.Begins = func(d *reading.Division, workers int) {
+			if x := d.Explain(workers); x.Bytes >= manyBytes {
+				a.Note("reads up to %s %s", bytesText(x.Bytes), wayText(&x, a.config.Store.Remote()))
+			}
+		}
 	}
+	c, err := fan.New(strings.Split(a.config.Workers, ","), o)
 	if err != nil {
-		return nil, cli.Usagef("--workers: %w", err)
+		return nil, wrongURL("--workers", err)
 	}
 	return c, nil
+}
+
+// wrongURL is an error of the URLs of a flag.
+func wrongURL(flag string, err error) error {
+	if plain, ok := errors.AsType[*remote.PlainError](err); ok {
+		err = fmt.Errorf("%w, or --plain-http if nobody can listen on the way", plain)
+	}
+	return cli.Usagef("%s: %w", flag, err)
 }

@@ -18,8 +18,8 @@ var sharedMutants = []mutant{
 `, `			if p.taken {
 `}}},
 	{name: "the answer of a worker that broke off taken for whole", edits: []edit{{"reading/fan/share.go",
-		`	wrong := errors.As(err, new(*reading.AskError)) // the question: this process tells what is
-`, `	wrong := errors.As(err, new(*reading.AskError))
+		`	blameless := errors.Is(err, errCrowded) || errors.As(err, new(*reading.AskError)) // this process tells what is wrong
+`, `	blameless := errors.Is(err, errCrowded) || errors.As(err, new(*reading.AskError))
 	if _, ok := errors.AsType[*remote.BrokenError](err); ok && s.d.Joint == nil {
 		err = nil
 	}

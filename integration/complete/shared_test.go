@@ -197,7 +197,7 @@ func (c *workers) turn(rng *rand.Rand) {
 	}
 }
 
-// shared reads with the workers: records in one of the two orders, or numbers of them.
+// shared reads with the workers: records in one of the two orders, entries, or numbers of them.
 func (r *reading) shared(ctx context.Context, o door.Options) {
 	rng := r.w.fate("shared")
 	r.w.crew.turn(rng)
@@ -210,7 +210,7 @@ func (r *reading) shared(ctx context.Context, o door.Options) {
 	switch r.sums {
 	case 0:
 		last := int64(blobs.Oldest)
-		out, r.err = store.Records(ctx, a, func(lines []byte) error {
+		emit := func(lines []byte) error {
 			for line := range bytes.Lines(lines) {
 				at, ok := record.LineTime(line)
 				if a.Reverse {
@@ -222,7 +222,12 @@ func (r *reading) shared(ctx context.Context, o door.Options) {
 				last, r.got = at, append(r.got, nameOf(line))
 			}
 			return nil
-		})
+		}
+		if rng.IntN(2) == 0 {
+			out, r.err = store.Records(ctx, a, emit)
+		} else {
+			out, r.err = store.Entries(ctx, a, func(e *record.Entry) error { return emit(e.Line) })
+		}
 	case 1:
 		if out, r.err = store.Count(ctx, a); r.err == nil {
 			r.counted = out.Records

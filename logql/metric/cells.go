@@ -64,6 +64,13 @@ func (s sum) total() float64 {
 	return s.V + s.Rest
 }
 
+// plus adds a number, which is two together.
+func (s sum) plus(v, rest float64) sum {
+	whole := s.V + v
+	t := whole - s.V
+	return sum{s.N, whole, s.Rest + rest + (s.V - (whole - t)) + (v - t)}
+}
+
 // sums are cells for sums, least and largest values, first and last ones.
 type sums struct {
 	block[sum]
@@ -85,10 +92,7 @@ func (s *sums) add(cell int, _ int64, v float64) error {
 	case s.join != nil:
 		c.V = s.join(c.V, v)
 	default:
-		whole := c.V + v
-		t := whole - c.V
-		c.Rest += (c.V - (whole - t)) + (v - t)
-		c.V = whole
+		*c = c.plus(v, 0)
 	}
 	c.N++
 	return nil
@@ -118,20 +122,8 @@ func (s *sums) joined(a, b sum) sum {
 	case s.join != nil:
 		return sum{a.N + b.N, s.join(a.V, b.V), 0}
 	}
-	v, rest := exactly(a.V, b.V, a.Rest+b.Rest)
-	return sum{a.N + b.N, v, rest}
-}
-
-// exactly adds two numbers and a small one. The sum is two numbers together.
-func exactly(a, b, more float64) (v, rest float64) {
-	v = a + b
-	if v-v != 0 { // not finite
-		return v, 0
-	}
-	t := v - a
-	more += (a - (v - t)) + (b - t)
-	whole := v + more
-	return whole, more - (whole - v)
+	a.N += b.N
+	return a.plus(b.V, b.Rest)
 }
 
 // moments is a cell with the number of samples, their mean, and the sum of the squares of their

@@ -143,21 +143,12 @@ func (r *Request) Joins() bool {
 	return ok
 }
 
-// Part is the same request without samples, for some of the time. Its limits are its own, and it takes no
-// memory from the budget.
-func (r *Request) Part() *Request {
-	limits := r.allows.limits
-	limits.Budget = nil
-	return &Request{
-		Agg: r.Agg, From: r.From, To: r.To, Group: r.Group, Names: r.Names, op: r.op, geo: r.geo,
-		allows: newAllowance(limits), byKey: map[string]*column{}, byLabs: map[string]*column{},
-	}
-}
-
-// States are those of all series, of a request that [Request.Joins].
+// States are those of all series; none unless the request [Request.Joins].
 func (r *Request) States() (all []State) {
 	for _, c := range r.all {
-		all = append(all, State{c.labels, c.first, c.cells.(*sums).cells()})
+		if s, ok := c.cells.(*sums); ok {
+			all = append(all, State{c.labels, c.first, s.cells()})
+		}
 	}
 	return all
 }

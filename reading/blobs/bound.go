@@ -8,6 +8,7 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/catalog"
 	"blobtail/internal/units"
+	"blobtail/storage"
 )
 
 // TooLargeError says that a read had to decode more than [Query.MaxRaw].
@@ -31,20 +32,24 @@ func (l *loader) charge(b *blobfmt.Block) error {
 	return nil
 }
 
-// foretold fails if a pass decodes too much for certain, by the metadata of its blobs: it
-// reads all of those that neither its range, nor its limit or filter may cut.
-func (p *pass) foretold() error {
-	if l := p.loader; l.most == 0 || p.limit > 0 || l.match.levels != allLevels || l.match.sifts() {
+// foretold fails if a read that has decoded some bytes before decodes too much for certain, by the metadata
+// of its blobs: it reads all of those that neither its range, nor its limit or filter may cut.
+func (a *asked) foretold(t *task, decoded int64) error {
+	if t.limit > 0 || a.match.levels != allLevels || a.match.sifts() {
 		return nil
 	}
-	all := p.loader.spent.Load()
-	for _, c := range p.heap {
-		if m := &c.src.Meta; c.src.State == catalog.Sound && p.rng.covers(m.First, m.Last) {
-			all += m.RawBytes
+	for i := range t.blobs {
+		if b := &t.blobs[i]; b.State == catalog.Sound && b.Tier != storage.Archive && t.rng.covers(b.Meta.First, b.Meta.Last) {
+			decoded += b.Meta.RawBytes
 		}
 	}
-	if all > p.loader.most {
-		return &TooLargeError{Bytes: all, Limit: p.loader.most}
+	return a.TooLarge(decoded)
+}
+
+// TooLarge is the error of a read that has decoded so many bytes of lines; nil: it may.
+func (a *asked) TooLarge(decoded int64) error {
+	if most := a.query.MaxRaw; most > 0 && decoded > most {
+		return &TooLargeError{Bytes: decoded, Limit: most}
 	}
 	return nil
 }

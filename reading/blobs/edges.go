@@ -29,6 +29,11 @@ func (e *Edges) Within(rng Range) Range {
 	return rng
 }
 
+// Touch reports whether an edge is within a range.
+func (e *Edges) Touch(rng Range) bool {
+	return e.After != nil && rng.touches(e.After.Time, e.After.Time) || e.Before != nil && rng.touches(e.Before.Time, e.Before.Time)
+}
+
 // Inside reports whether a line is surely between the edges, by its time alone.
 func (e *Edges) Inside(line []byte) bool {
 	if !e.any() {

@@ -82,6 +82,16 @@ func (p *Plan) Explain(ctx context.Context) (x Explanation, sum Summary, err err
 	return x, sum, err
 }
 
+// Foresee tells how many blobs and bytes a read of a plan takes at most, by metadata alone.
+func (p *Plan) Foresee() (x Explanation) {
+	for i := range p.blobs {
+		if b := &p.blobs[i]; b.body == nil {
+			x.Blobs, x.Bytes, x.Raw = x.Blobs+1, x.Bytes+b.Size, x.Raw+b.Meta.RawBytes
+		}
+	}
+	return x
+}
+
 // text is the needs as people read them: each with its alternatives.
 func (n needs) text() (out []string) {
 	for _, one := range n {

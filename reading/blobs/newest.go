@@ -247,6 +247,6 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 		return err
 	}
 	return w.confirmed(ctx, &w.sum, func(ctx context.Context) error {
-		return p.upTo(ctx, task{p.blobs, rng, true, w.query.Limit}, &w.sum, w.out)
+		return p.lines(ctx, task{p.blobs, rng, true, w.query.Limit}, &w.sum, w.out)
 	})
 }

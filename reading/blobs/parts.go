@@ -1,11 +1,15 @@
 package blobs
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"blobtail/record"
 )
 
 // A Part is a part of a plan by time alone. The parts of a plan share no record.
@@ -121,18 +125,22 @@ func (p *Plan) Within(rng Range, limit int) *Plan {
 	return w
 }
 
-// Joined is the summary of a plan that was read by parts, from the joined ones of these. A name is
-// absent if it is for the whole plan. elsewhere says that others have read some, by listings of their
-// own: then days may have expired that the parts here have not met.
-func (p *Plan) Joined(ctx context.Context, parts *Summary, elsewhere bool) Summary {
+// Numbers is the summary of a plan whose parts a function has counted, and of which it joins the
+// summaries. elsewhere says that others have read some.
+func (p *Plan) Numbers(ctx context.Context, count func() (parts Summary, elsewhere bool, err error)) (Summary, error) {
 	sum := p.summary()
-	p.join(ctx, &sum, parts, elsewhere)
+	if err := p.foretold(&task{blobs: p.blobs, rng: p.rng}, 0); err != nil {
+		return sum, err
+	}
+	parts, elsewhere, err := count()
+	p.join(ctx, &sum, &parts, elsewhere)
 	p.match.tellUnjudged(&sum)
 	p.tellExpired(&sum, p.has())
-	return sum
+	return sum, err
 }
 
-// join adds the joined summary of parts to that of a read.
+// join adds the joined summary of parts to that of a read. A name is absent if it is for the whole plan.
+// Others have listings of their own: days may have expired that the parts here have not met.
 func (p *Plan) join(ctx context.Context, sum, parts *Summary, elsewhere bool) {
 	of := *parts
 	of.Absent, of.Examined = nil, 0
@@ -147,22 +155,27 @@ func (p *Plan) join(ctx context.Context, sum, parts *Summary, elsewhere bool) {
 	}
 }
 
-// A Share reads the lines of a plan with others, up to a limit, after a read that the summary tells of. It
-// passes them to emit from the end that the query wants. ok is false if the plan is not for others.
-type Share func(ctx context.Context, p *Plan, limit int, before *Summary, emit func([]byte) error) (
+// A Share reads the lines of a plan with others, up to a limit if there is one, after a read that the summary
+// tells of. It passes them to emit from the end that the query wants. marked ones have ids behind them. ok
+// is false if the plan is not for others.
+type Share func(ctx context.Context, p *Plan, limit int, marked bool, before *Summary, emit func([]byte) error) (
 	parts Summary, elsewhere, ok bool, err error)
 
-// Sharing returns a reader that reads lines up to a limit with others.
+// Sharing returns a reader that reads lines with others.
 func (r *Reader) Sharing(share Share) *Reader {
 	over := *r
 	over.share = share
 	return &over
 }
 
-// upTo reads a task, with others if it has a limit and they read it.
-func (p *Plan) upTo(ctx context.Context, t task, sum *Summary, to *sink) error {
-	if share := p.reader.share; share != nil && t.limit > 0 && !p.part && to.visit == nil {
-		parts, elsewhere, ok, err := share(ctx, p, t.limit-int(sum.Records), sum, func(lines []byte) error {
+// lines reads a task, with others if they read it.
+func (p *Plan) lines(ctx context.Context, t task, sum *Summary, to *sink) error {
+	if share := p.reader.share; share != nil && !p.part {
+		if err := p.foretold(&t, sum.Decoded); err != nil {
+			return err
+		}
+		limit := max(0, t.limit-int(sum.Records))
+		parts, elsewhere, ok, err := share(ctx, p, limit, to.visit != nil, sum, func(lines []byte) error {
 			if t.desc {
 				var turned []byte
 				for rest := lines; len(rest) > 0; rest = rest[:len(rest)-len(lastLine(rest))] {
@@ -170,7 +183,11 @@ func (p *Plan) upTo(ctx context.Context, t task, sum *Summary, to *sink) error {
 				}
 				lines = turned
 			}
-			return to.take(piece{lines: lines})
+			if to.visit == nil {
+				return to.take(piece{lines: lines})
+			}
+			p, err := unmarked(lines)
+			return cmp.Or(err, to.take(p))
 		})
 		if ok {
 			p.join(ctx, sum, &parts, elsewhere)
@@ -180,24 +197,24 @@ func (p *Plan) upTo(ctx context.Context, t task, sum *Summary, to *sink) error {
 	return p.pass(ctx, t, sum, to.take)
 }
 
-// Foretold fails if a read of the plan decodes too much for certain.
-func (p *Plan) Foretold() error {
-	if p.query.MaxRaw == 0 || p.match.levels != allLevels || p.match.sifts() {
-		return nil
-	}
-	all := int64(0)
-	for i := range p.blobs {
-		if m := &p.blobs[i].Meta; p.rng.covers(m.First, m.Last) {
-			all += m.RawBytes
-		}
-	}
-	return p.TooLarge(all)
+// Marked is Read of lines with ids behind them.
+func (p *Plan) Marked(ctx context.Context, emit func(lines []byte) error) (Summary, error) {
+	var line []byte
+	return p.Entries(ctx, func(e *record.Entry) error {
+		line = e.AppendMarked(line[:0])
+		return emit(line)
+	})
 }
 
-// TooLarge is the error of a read of the plan that has decoded so many bytes of lines; nil: it may.
-func (p *Plan) TooLarge(decoded int64) error {
-	if most := p.query.MaxRaw; most > 0 && decoded > most {
-		return &TooLargeError{Bytes: decoded, Limit: most}
+// unmarked makes a piece of lines with ids behind them.
+func unmarked(marked []byte) (p piece, err error) {
+	p.lines, p.entries = make([]byte, 0, len(marked)), make([]record.Entry, 0, bytes.Count(marked, newline))
+	for line := range bytes.Lines(marked) {
+		var e record.Entry
+		if p.lines, err = e.Unmark(p.lines, line); err != nil {
+			return p, err
+		}
+		p.entries = append(p.entries, e)
 	}
-	return nil
+	return p, nil
 }

@@ -166,7 +166,7 @@ func (p *pass) begin(a *asked, t task, sum *Summary) error {
 		bytes += c.src.Size
 	}
 	p.loader.spent.Add(sum.Decoded) // by earlier passes of the read
-	if err := p.foretold(); err != nil {
+	if err := a.foretold(&t, p.loader.spent.Load()); err != nil {
 		return err
 	}
 	p.tellTiers()

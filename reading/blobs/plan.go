@@ -67,13 +67,7 @@ func (p *Plan) Services() []string { return slices.Clone(p.services) }
 
 // Bytes is the size of all stored blobs to be read; a read that needs only parts of
 // them fetches less.
-func (p *Plan) Bytes() int64 {
-	n := int64(0)
-	for i := range p.blobs {
-		n += p.blobs[i].Size
-	}
-	return n
-}
+func (p *Plan) Bytes() int64 { return p.Foresee().Bytes }
 
 // Span returns the first and the last time of the records of the plan; ok is false if
 // there are none. It uses metadata alone, so filtered records may span less.

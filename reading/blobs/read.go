@@ -33,7 +33,7 @@ func (p *Plan) read(ctx context.Context, to sink) (Summary, error) {
 		defer to.held.close()
 	}
 	to.reverse = p.query.Reverse
-	err := p.confirmed(ctx, &sum, func(ctx context.Context) error { return p.upTo(ctx, t, &sum, &to) })
+	err := p.confirmed(ctx, &sum, func(ctx context.Context) error { return p.lines(ctx, t, &sum, &to) })
 	if err == nil {
 		err = to.flush()
 	}
@@ -77,11 +77,14 @@ func (s *sink) take(p piece) error {
 	if s.held == nil {
 		return s.give(p)
 	}
-	kept := piece{lines: bytes.Clone(p.lines)}
-	if s.visit != nil {
-		kept.entries = p.identify(kept.lines)
+	if p.entries == nil {
+		kept := piece{lines: bytes.Clone(p.lines)}
+		if s.visit != nil {
+			kept.entries = p.identify(kept.lines)
+		}
+		p = kept
 	}
-	return s.held.add(kept)
+	return s.held.add(p)
 }
 
 func (s *sink) flush() error {

@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -31,11 +32,9 @@ import (
 )
 
 const (
-	partSize = 64 << 20
-	// patience is how long a worker may be silent. It tells its progress each second.
-	patience = 20 * time.Second
-	// rest is how long a worker rests that has failed, and mostRest if it fails again and again.
-	rest, mostRest = time.Second, time.Minute
+	partSize, patience, rest = 64 << 20, 20 * time.Second, time.Second
+	// mostRest is how long a worker rests that fails again and again.
+	mostRest = time.Minute
 	// lookEvery is how often the addresses of a name are asked for, and lookWait how long that may take.
 	lookEvery, lookWait = 15 * time.Second, 3 * time.Second
 )
@@ -47,12 +46,14 @@ type Options struct {
 	Remote remote.Options
 	// Part is how many bytes of stored blobs make a part; 0: 64 MiB.
 	Part int64
-	// Patience is how long a worker may be silent; 0: 20 s.
+	// Patience is how long a worker may be silent, which tells its progress each second; 0: 20 s.
 	Patience time.Duration
 	// Rest is how long a worker rests that has failed, at least; 0: 1 s.
 	Rest time.Duration
 	// Failed is told of a worker that fails, perhaps by several goroutines; nil: it is not.
 	Failed func(worker string, err error)
+	// Begins is told of each question without a limit, with the number of workers; nil: it is not.
+	Begins func(d *reading.Division, workers int)
 	// Lookup returns the addresses of a name; nil: that of this host.
 	Lookup func(ctx context.Context, name string) ([]string, error)
 }
@@ -62,11 +63,10 @@ type Crew struct {
 	o     Options
 	names []*url.URL // whose addresses are workers
 
-	mu      sync.Mutex
-	fixed   []*worker
-	found   map[string]*worker // by the address and the name
-	present []*worker          // those of the last look
-	looked  time.Time
+	mu     sync.Mutex
+	fixed  []*worker
+	found  map[string]*worker // by the last look, by the address and the name
+	looked time.Time
 }
 
 // New returns a crew of the workers at some URLs. One as dns+https://NAME:PORT means all addresses of the
@@ -80,7 +80,7 @@ func New(places []string, o Options) (*Crew, error) {
 	if o.Failed == nil {
 		o.Failed = func(string, error) {}
 	}
-	c := &Crew{o: o, found: map[string]*worker{}}
+	c := &Crew{o: o}
 	for _, place := range places {
 		base, named := strings.CutPrefix(place, "dns+")
 		w, err := c.worker(base, "")
@@ -123,38 +123,34 @@ func (c *Crew) worker(base, address string) (*worker, error) {
 func (c *Crew) workers(ctx context.Context) []*worker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.names) == 0 || !c.looked.IsZero() && time.Since(c.looked) < lookEvery {
-		return append(slices.Clone(c.fixed), c.present...)
+	if len(c.names) > 0 && (c.looked.IsZero() || time.Since(c.looked) >= lookEvery) {
+		c.look(ctx)
 	}
+	return slices.AppendSeq(slices.Clone(c.fixed), maps.Values(c.found))
+}
+
+// look finds the workers of the names: pods come and go.
+func (c *Crew) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookWait)
 	defer cancel()
-	var present []*worker
+	found := map[string]*worker{}
 	for _, u := range c.names {
 		all, err := c.o.Lookup(ctx, u.Hostname())
 		if err != nil {
 			if c.o.Failed(u.Hostname(), err); ctx.Err() != nil {
-				return append(slices.Clone(c.fixed), c.present...)
+				return
 			}
 		}
 		for _, ip := range all {
 			at := net.JoinHostPort(ip, u.Port())
 			w := c.found[at+u.String()]
 			if w == nil {
-				if w, err = c.worker(u.String(), at); err != nil {
-					continue // New has made one of that URL
-				}
-				c.found[at+u.String()] = w
+				w, _ = c.worker(u.String(), at) // New has made one of that URL
 			}
-			present = append(present, w)
+			found[at+u.String()] = w
 		}
 	}
-	for key, w := range c.found { // pods come and go
-		if !slices.Contains(present, w) {
-			delete(c.found, key)
-		}
-	}
-	c.present, c.looked = present, time.Now()
-	return append(slices.Clone(c.fixed), present...)
+	c.found, c.looked = found, time.Now()
 }
 
 // Size implements [reading.Sharing].
@@ -196,17 +192,14 @@ func (w *worker) note(err error, rest time.Duration) (fresh bool) {
 // answer asks the worker for a part.
 func (w *worker) answer(ctx context.Context, d *reading.Division, a reading.Ask, emit func([]byte) error) (ans reading.Answer, err error) {
 	var out *reading.Outcome
-	switch {
-	case d.Joint != nil:
+	if d.Joint != nil {
 		ans.Part, out, err = w.client.Part(ctx, a, d.Joint)
-	case d.Counts:
-		out, err = w.client.Count(ctx, a)
-	default:
+	} else {
 		out, err = w.client.Records(ctx, a, emit)
-		for i := 0; err == nil && i < len(out.Problems()); i++ {
-			if broken, ok := errors.AsType[*remote.BrokenError](out.Problems()[i]); ok {
-				err = broken
-			}
+	}
+	if err == nil {
+		if broken, ok := errors.AsType[*remote.BrokenError](errors.Join(out.Problems()...)); ok {
+			err = broken
 		}
 	}
 	if err != nil {

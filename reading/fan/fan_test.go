@@ -21,8 +21,10 @@ import (
 	"blobtail/reading"
 	"blobtail/reading/fan"
 	"blobtail/reading/readingtest"
+	"blobtail/reading/remote"
 	"blobtail/reading/unflushed"
 	"blobtail/serve/api"
+	"blobtail/serve/loki"
 )
 
 // A fault is what a worker does in place of an answer, or with it. It reports whether it answered.
@@ -137,10 +139,47 @@ func (f forbidden) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, io.ErrUnexpectedEOF
 }
 
-func (c *crew) serve(number int, reader *reading.Reader, guard door.Options) string {
-	answer := door.NewReads(door.ReadsOptions{Guard: door.New(guard), Log: zerolog.Nop(), Route: func(string) door.Route {
+// doors guard a server.
+func doors(guard door.Options) *door.Reads {
+	return door.NewReads(door.ReadsOptions{Guard: door.New(guard), Log: zerolog.Nop(), Route: func(path string) door.Route {
+		if strings.HasSuffix(path, "/tail") {
+			return door.Route{Name: "tail", Kind: door.Tail}
+		}
 		return door.Route{Name: "query", Kind: door.Query}
-	}}).Wrap(api.New(api.Options{Reader: reader, Forms: "json"}))
+	}})
+}
+
+// over returns a client of a server that shares its questions.
+func over(t *testing.T, reader *reading.Reader, read ...string) reading.Source {
+	t.Helper()
+	var guard door.Options
+	var o remote.Options
+	if len(read) > 0 {
+		var file string
+		_, file, o.Token = tokenOf(t, read...)
+		tokens, err := access.Open(file, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard.Tokens = tokens
+	}
+	mux, doors := http.NewServeMux(), doors(guard)
+	mux.Handle(api.Prefix, api.New(api.Options{Reader: reader}))
+	mux.Handle("/loki/", loki.New(loki.Options{Reader: reader}))
+	srv := httptest.NewServer(doors.Wrap(mux))
+	t.Cleanup(func() {
+		doors.DropTails()
+		srv.Close()
+	})
+	c, err := remote.New(srv.URL, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *crew) serve(number int, reader *reading.Reader, guard door.Options) string {
+	answer := doors(guard).Wrap(api.New(api.Options{Reader: reader, Forms: "json"}))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := c.asked.Add(1)
 		c.served.Store(number, true)
@@ -212,20 +251,25 @@ func mixed(seed uint64) func(n int64) fault {
 	return func(n int64) fault { return all[rand.New(rand.NewPCG(seed, uint64(n))).IntN(len(all))] }
 }
 
-// A shared store passes the tests of a source.
+// A shared store passes the tests of a source, and so does a server with one, whose records are entries.
 func TestSource(t *testing.T) {
 	for _, workers := range []int{3, 1, 16} {
 		if testing.Short() && workers != 3 {
 			break
 		}
-		for name, faults := range map[string]func(int64) fault{"well": nil, "failing": mixed(uint64(workers))} {
+		ways := map[string]func(int64) fault{"well": nil, "failing": mixed(uint64(workers)), "over a server": nil}
+		for name, faults := range ways {
 			t.Run(fmt.Sprint(workers, " ", name), func(t *testing.T) {
 				var all atomic.Int64
 				open := func(t *testing.T, h *readingtest.House, read ...string) reading.Source {
 					c := newCrew(t, h, workers, faults)
 					t.Cleanup(func() { all.Add(c.asked.Load()) })
+					reader := h.ReaderWith(reading.Options{Sharing: c.open(500)})
+					if name == "over a server" {
+						return over(t, reader, read...)
+					}
 					token, _, _ := tokenOf(t, read...)
-					return h.ReaderWith(reading.Options{Sharing: c.open(500)}).For(token)
+					return reader.For(token)
 				}
 				readingtest.Run(t, open)
 				if all.Load() < 20 {

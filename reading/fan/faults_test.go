@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,11 +59,11 @@ func TestFaults(t *testing.T) {
 			c := newCrew(t, h, 2, func(n int64) fault { return f })
 			o := func(o *fan.Options) { o.Patience = 200 * time.Millisecond }
 			alone, shared := h.Reader().For(nil), h.ReaderWith(reading.Options{Sharing: c.open(300, o)}).For(nil)
-			for what := 0; what < 3 || what < tries && !c.told(); what++ {
+			for what := 0; what < 4 || what < tries && !c.told(); what++ {
 				for _, reverse := range []bool{false, true} {
 					a := all("*")
 					a.Reverse, a.Texts = reverse, []string{"m"}
-					if want, got := said(t, alone, a, what%3), said(t, shared, a, what%3); got != want {
+					if want, got := said(t, alone, a, what%4-1), said(t, shared, a, what%4-1); got != want {
 						t.Errorf("%d, reverse %v: %s\nalone: %s", what, reverse, differ(got, want), differ(want, got))
 					}
 				}
@@ -116,6 +117,36 @@ func TestSmall(t *testing.T) {
 		if err != nil || x.Alone != want || (x.Parts > 1) != (want == "") || want == "" && x.Workers != 2 || x.Raw == 0 {
 			t.Errorf("%d parts with %d workers, %q, of %d bytes: %v", x.Parts, x.Workers, x.Alone, x.Raw, err)
 		}
+	}
+}
+
+// What a question takes is told before, unless a limit may end it.
+func TestBegins(t *testing.T) {
+	h := hours(t, 6)
+	c := newCrew(t, h, 2, nil)
+	var told []reading.Explanation
+	var mu sync.Mutex
+	s := h.ReaderWith(reading.Options{Sharing: c.open(300, func(o *fan.Options) {
+		o.Begins = func(d *reading.Division, workers int) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, d.Explain(workers))
+		}
+	})}).For(nil)
+	limited := all("web")
+	limited.Limit = 200
+	for try := 0; try < tries && len(told) == 0; try++ {
+		said(t, s, limited, 0)
+		said(t, s, all("web"), 0)
+	}
+	x, _, err := s.Explain(t.Context(), all("web"))
+	for _, of := range told {
+		if err != nil || of.Workers != 2 || of.Parts != x.Parts || of.Blobs != x.Blobs || of.Bytes != x.Stored || of.Raw != x.Raw {
+			t.Errorf("%+v, and --explain tells %+v (%v)", of, x, err)
+		}
+	}
+	if len(told) == 0 {
+		t.Error("no question was told")
 	}
 }
 
@@ -178,7 +209,8 @@ func TestNarrow(t *testing.T) {
 	asks := []reading.Ask{all("*"), all("web", "api"), {LogQL: `{service=~".+"} |= "m"`, Range: reading.Always()}}
 	for try := 0; try < 3*tries && (try < 30 || c.asked.Load() == 0); try++ {
 		a := asks[try%3]
-		if got, want := said(t, s, a, 0), said(t, h.Reader().For(token), a, 0); got != want || strings.Contains(got, "hidden") {
+		got, want := said(t, s, a, -(try&1)), said(t, h.Reader().For(token), a, -(try&1))
+		if got != want || strings.Contains(got, "hidden") {
 			t.Errorf("%s\nalone: %s", differ(got, want), differ(want, got))
 		}
 	}
@@ -298,18 +330,18 @@ func TestPart(t *testing.T) {
 	c := &crew{t: t}
 	place := c.serve(0, h.Reader(), door.Options{})
 	for part, want := range map[string]string{
-		"1." + box.StoreID + ".1000":                  `"complete":true`,
-		"1." + box.StoreID + ".3600000":               `stopped after 30m0s`,
-		"0." + box.StoreID + ".1000":                  `of another version`,
-		"1." + strings.Repeat("0", 32) + ".1000":      `another store`,
-		"1." + box.StoreID + ".-1":                    `"status":400`,
-		"1." + box.StoreID:                            `"status":400`,
-		"1." + box.StoreID + ".1000&service=nosuch":   `"complete":true`,
-		"1." + box.StoreID + ".1000&from=2027-01-01":  `"records":0`,
-		"1." + box.StoreID + ".1000&live=off&fold=1":  `"warnings":[]`,
-		"1." + box.StoreID + ".1000&live=only&fold=1": `"records":80`,
+		"2." + box.StoreID + ".1000":                  `"complete":true`,
+		"2." + box.StoreID + ".3600000":               `stopped after 30m0s`,
+		"1." + box.StoreID + ".1000":                  `of another version`,
+		"2." + strings.Repeat("0", 32) + ".1000":      `another store`,
+		"2." + box.StoreID + ".-1":                    `"status":400`,
+		"2." + box.StoreID:                            `"status":400`,
+		"2." + box.StoreID + ".1000&service=nosuch":   `"complete":true`,
+		"2." + box.StoreID + ".1000&from=2027-01-01":  `"records":0`,
+		"2." + box.StoreID + ".1000&live=off&fold=1":  `"warnings":[]`,
+		"2." + box.StoreID + ".1000&live=only&fold=1": `"records":80`,
 	} {
-		resp, err := http.Get(place + "/api/v1/count?service=web&text=m&part=" + part)
+		resp, err := http.Get(place + "/api/v1/records?service=web&form=events&limit=0&text=m&part=" + part)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -85,7 +85,15 @@ func TestNotes(t *testing.T) {
 	c := newCrew(t, h, 2, nil)
 	alone, shared := h.Reader().For(nil), h.ReaderWith(reading.Options{Sharing: c.open(300)}).For(nil)
 	a := all("*")
-	a.Where = "nosuch > 3"
+	a.Parse = "<a> no such form <b>"
+	for range 20 {
+		_, want, err := listed(t, alone, a, 0)
+		_, got, err2 := listed(t, shared, a, 0)
+		if err != nil || err2 != nil || len(want.Notes) != 1 || fmt.Sprint(got.Notes) != fmt.Sprint(want.Notes) {
+			t.Fatalf("%q, not %q (%v, %v)", got.Notes, want.Notes, err, err2)
+		}
+	}
+	a.Parse, a.Where = "", "nosuch > 3"
 	for try, last := 0, int64(0); try < tries && (try < 20 || last == 0); try++ {
 		before := c.asked.Load()
 		_, want, err := alone.Survey(t.Context(), a, reading.SurveyOptions{})
@@ -190,7 +198,7 @@ func TestJointMistakes(t *testing.T) {
 		`{"Numbers":{"Text":"stddev_over_time({service=\"web\"} | unwrap n [1h])",` + grid + `}}`:              "no such aggregation",
 		`{"Numbers":{"Text":"count_over_time({service=\"web\"}[1h])","Grid":{"Start":0,"End":9000,"Step":0}}}`: "step",
 	} {
-		resp, err := http.Get(place + "/api/v1/parts/1?service=web&part=1." + box.StoreID + ".1000&joint=" + url.QueryEscape(joint))
+		resp, err := http.Get(place + "/api/v1/parts/1?service=web&part=2." + box.StoreID + ".1000&joint=" + url.QueryEscape(joint))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -117,9 +117,10 @@ func TestTwice(t *testing.T) {
 				if a.Limit = limit; rng.IntN(2) == 0 {
 					a.Limit, a.First = 0, limit
 				}
+				what := -rng.IntN(2) // records, or entries
 				lines := func(s reading.Source) (text string, bytes int64) {
 					n.Store(0)
-					out, err := s.Records(t.Context(), a, func(lines []byte) error { text += string(lines); return nil })
+					text, out, err := listed(t, s, a, what)
 					if err != nil || !out.Complete() {
 						t.Fatal(err, out.Problems())
 					}

@@ -85,6 +85,10 @@ func mutants() []testkit.Mutant {
 			`	q.Sure, q.Part, q.Aged = true, true, p.age
 `, `	q.Sure, q.Part = true, true
 `}}},
+		{Name: "workers read parts with an edge", Edits: []testkit.Edit{{parts,
+			`		p.Held = p.Held || a.Edges.Touch(p.Range)
+`, `		p.Held = p.Held || a.Edges.Touch(p.Range) && p.Bytes < 0
+`}}},
 		{Name: "an hour of one service is divided", Test: "TestSmall", Edits: []testkit.Edit{{parts,
 			`	case plan.Hours() < 2:
 `, `	case plan.Hours() < 0:

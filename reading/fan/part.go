@@ -38,8 +38,8 @@ type part struct {
 
 // A tally is of lines in their order.
 type tally struct {
-	lines, bytes int64
-	sum          uint32
+	lines int64
+	sum   uint32
 }
 
 var (
@@ -98,7 +98,6 @@ func sumOf(sum uint32, lines []byte) uint32 {
 func (p *part) release(to int) {
 	if fresh := p.buf[p.safe:to]; len(fresh) > 0 {
 		p.shown.lines += int64(bytes.Count(fresh, []byte("\n")))
-		p.shown.bytes += int64(len(fresh))
 		p.whole, _ = record.LineTime(fresh[lastLine(fresh):])
 		p.shown.sum, p.safe = sumOf(p.shown.sum, fresh), to
 	}

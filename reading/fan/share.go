@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/reading"
+	"blobtail/reading/blobs"
 	"blobtail/storage/fanout"
 )
 
@@ -21,7 +22,7 @@ const mostHere = 2
 type share struct {
 	crew  *Crew
 	d     *reading.Division
-	store func() (string, error) // the id of the store
+	store string // its id
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -35,20 +36,18 @@ type share struct {
 	more    bool  // there may be lines behind the limit
 	fetched int64 // by the parts before the head, and before all of them
 	decoded int64
-	others  bool // have read some
 }
 
 // Share implements [reading.Sharing]. This process begins at once, and does not wait for workers.
-func (c *Crew) Share(ctx context.Context, d *reading.Division, emit func(lines []byte) error) (reading.Answer, bool, error) {
+func (c *Crew) Share(ctx context.Context, d *reading.Division, emit func(lines []byte) error) (blobs.Summary, bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &share{crew: c, d: d, ctx: ctx, parts: make([]part, len(d.Parts)), window: len(d.Parts), ends: len(d.Parts), fetched: d.Fetched}
-	s.store = sync.OnceValues(func() (string, error) { return d.StoreID(ctx) })
+	s := &share{crew: c, d: d, ctx: ctx, parts: make([]part, len(d.Parts)), window: len(d.Parts), fetched: d.Fetched}
 	s.changed = sync.NewCond(&s.mu)
 	for i := range s.parts {
 		s.parts[i].Part, s.parts[i].number, s.parts[i].back = d.Parts[i], i, d.Reverse
 	}
-	if !d.Counts || d.Joint != nil {
+	if d.Joint == nil || !d.Joint.Count { // lines and answers wait
 		s.window = 4
 	}
 	defer context.AfterFunc(ctx, func() {
@@ -66,8 +65,8 @@ func (c *Crew) Share(ctx context.Context, d *reading.Division, emit func(lines [
 	err := s.give(emit)
 	cancel()
 	work.Wait()
-	all := s.joined()
-	return all, s.others, err
+	sum, others := s.joined()
+	return sum, others, err
 }
 
 // gather begins with the workers, and with those that come later. Up to a limit it does once a part may
@@ -81,8 +80,12 @@ func (s *share) gather(work *fanout.Crew) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	if id, err := s.store(); err != nil || id == "" {
+	var err error
+	if s.store, err = s.d.StoreID(s.ctx); err != nil || s.store == "" {
 		return // nobody could tell whether a worker reads the same store
+	}
+	if begins := s.crew.o.Begins; begins != nil && s.d.Limit == 0 {
+		begins(s.d, s.crew.Workers(s.ctx))
 	}
 	known := map[*worker]bool{}
 	for s.ctx.Err() == nil {
@@ -169,46 +172,48 @@ func (s *share) may(i int) bool {
 
 // read reads a part: by a worker, by another one if it fails, and then here.
 func (s *share) read(p *part, w *worker) {
-	defer s.end(p)
-	var tried []*worker
-	for w != nil && len(tried) < 2 {
+	here := false // counted by enter
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if p.done = true; here {
+			s.here--
+		}
+		s.changed.Broadcast()
+	}()
+	if w != nil {
 		if s.ask(p, w) {
 			return
 		}
-		w, tried = s.other(append(tried, w)), append(tried, w)
-	}
-	if tried != nil {
+		if w = s.other(w); w != nil && s.ask(p, w) {
+			return
+		}
 		s.enter(p)
-		defer s.leave()
+		here = true
 	}
 	rng, limit, left := p.left()
 	if !left {
 		p.err = s.took(p, reading.Answer{}, false)
 		return
 	}
-	var emit func([]byte) error
-	if !s.d.Counts {
-		emit = func(lines []byte) error { return s.put(p, lines, false) }
-	}
-	ans, err := s.d.Here(s.ctx, rng, limit, emit)
+	ans, err := s.d.Here(s.ctx, rng, limit, func(lines []byte) error { return s.put(p, lines, false) })
 	p.err = cmp.Or(err, s.took(p, ans, false))
 }
 
 // ask has a worker read a part, or the rest of it. It reports whether there is nothing left to read.
 func (s *share) ask(p *part, w *worker) bool {
 	rng, limit, left := p.left()
-	id, err := s.store()
-	if !left || err != nil {
+	if !left {
 		return false
 	}
-	ans, err := w.answer(s.ctx, s.d, s.d.Elsewhere(rng, limit, id), func(lines []byte) error { return s.put(p, lines, true) })
+	ans, err := w.answer(s.ctx, s.d, s.d.Elsewhere(rng, limit, s.store), func(lines []byte) error { return s.put(p, lines, true) })
 	if s.ctx.Err() != nil {
 		p.err = s.ctx.Err()
 		return true
 	}
-	wrong := errors.As(err, new(*reading.AskError)) // the question: this process tells what is
+	blameless := errors.Is(err, errCrowded) || errors.As(err, new(*reading.AskError)) // this process tells what is wrong
 	if err != nil {
-		if !wrong && w.note(err, s.crew.o.Rest) {
+		if !blameless && w.note(err, s.crew.o.Rest) {
 			s.crew.o.Failed(w.name, err)
 		}
 		s.mu.Lock()
@@ -221,10 +226,10 @@ func (s *share) ask(p *part, w *worker) bool {
 	return true
 }
 
-// other is a worker that does not rest and was not tried; nil: there is none.
-func (s *share) other(tried []*worker) *worker {
+// other is a worker that does not rest, beside one that was tried; nil: there is none.
+func (s *share) other(tried *worker) *worker {
 	for _, w := range s.crew.workers(s.ctx) {
-		if w.resting() <= 0 && !slices.Contains(tried, w) {
+		if w.resting() <= 0 && w != tried {
 			return w
 		}
 	}
@@ -240,13 +245,6 @@ func (s *share) enter(p *part) {
 		s.changed.Wait()
 	}
 	s.here++
-}
-
-func (s *share) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.here--
-	s.changed.Broadcast()
 }
 
 // took adds the answer of the last try of a part.
@@ -267,7 +265,7 @@ func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 			const lacks = "a worker failed that read %d records %s, and there are %d, or others; ask again"
 			there.Lack(fmt.Errorf(lacks, p.kept.lines, span(rng), there.Records))
 		}
-		there.Records, there.Bytes = p.kept.lines, p.kept.bytes
+		there.Records = p.kept.lines
 		ans.Join(&there.Summary)
 	}
 	s.mu.Lock()
@@ -277,19 +275,12 @@ func (s *share) took(p *part, ans reading.Answer, elsewhere bool) error {
 	return nil
 }
 
-// end notes that a part is over.
-func (s *share) end(p *part) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.done = true
-	s.changed.Broadcast()
-}
-
 // give passes on the lines of the parts in their order, up to the limit.
 func (s *share) give(emit func(lines []byte) error) error {
 	var spare []byte
 	for i := range s.parts {
 		p, before := &s.parts[i], s.shown
+		s.ends = i + 1
 		for {
 			lines, err := s.next(p, spare)
 			if err != nil {
@@ -317,7 +308,6 @@ func (s *share) give(emit func(lines []byte) error) error {
 			return err
 		}
 		if limit := int64(s.d.Limit); limit > 0 && s.shown == limit {
-			s.ends = i + 1
 			s.more = p.shown.lines > limit-before || p.answer.More ||
 				slices.ContainsFunc(s.parts[s.ends:], func(p part) bool { return p.Bytes > 0 || p.Held })
 			return nil
@@ -363,21 +353,17 @@ func (s *share) next(p *part, spare []byte) ([]byte, error) {
 	return lines, nil
 }
 
-// joined joins the answers of the parts.
-func (s *share) joined() (all reading.Answer) {
-	any := false
+// joined joins the answers of the parts. others have read some of them.
+func (s *share) joined() (all blobs.Summary, others bool) {
 	for i := range s.parts[:s.ends] {
 		p := &s.parts[i]
 		all.Join(&p.answer.Summary)
-		s.others = s.others || p.elsewhere || p.kept.lines > 0
-		if p.elsewhere && !any {
-			all.Notes, any = p.answer.Notes, true
-		} else if p.elsewhere {
-			all.Notes = slices.DeleteFunc(all.Notes, func(note string) bool { return !slices.Contains(p.answer.Notes, note) })
+		if others = others || p.elsewhere || p.kept.lines > 0; p.elsewhere {
+			s.d.Hear(p.answer.Notes)
 		}
 	}
 	if s.d.Limit > 0 {
 		all.Records, all.More = s.shown, s.more
 	}
-	return all
+	return all, others
 }

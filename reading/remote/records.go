@@ -90,9 +90,7 @@ func backwards(lines []byte, emit func(lines []byte) error) error {
 func (c *Client) records(ctx context.Context, a *reading.Ask, emit func(lines []byte) error) (*reading.Outcome, error) {
 	params := a.Values()
 	maps.Copy(params, a.Order())
-	if a.Here.Part == nil { // the form of a part is its own
-		params.Set("form", "events")
-	}
+	params.Set("form", "events")
 	b, _, err := c.open(ctx, request{path: "records", params: params, kind: form.Lines})
 	if err != nil {
 		return nil, failure(a.Services, err)

@@ -87,7 +87,7 @@ func (a *api) routes() []route {
 		{path: "services", params: times("live"), handle: (*call).services},
 		{path: "records", params: with("limit", "first", "order", "before", "after", "fields", "form", "partial", "download", "part"), handle: (*call).records},
 		{path: "histogram", params: with("by", "buckets", "split", "top"), handle: (*call).histogram},
-		{path: "count", params: with("part"), handle: (*call).count},
+		{path: "count", params: with(), handle: (*call).count},
 		{path: "facets", params: with("fields", "top", "sample"), handle: (*call).facets},
 		{path: "patterns", params: with("top", "sample", "from2", "to2", "since2"), handle: (*call).patterns},
 		{path: form.Parts, params: with("joint", "part"), handle: (*call).part},

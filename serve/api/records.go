@@ -24,7 +24,7 @@ const chosenRecords = 1000
 type recording struct {
 	*call
 	asked   reading.Ask
-	form    string // lines, events or csv; part: lines with events between them
+	form    string // lines, events or csv
 	partial bool
 
 	stream  *stream
@@ -56,7 +56,7 @@ func (c *call) records() error {
 	}
 	rec.asked.Here.Absent = func(names []*reading.NoServiceError) { rec.absent = append(rec.absent, names...) }
 	idle := rec.progress
-	if !rec.ends() {
+	if rec.form != "events" {
 		idle = nil
 	}
 	rec.told = time.Now()
@@ -87,10 +87,6 @@ func (rec *recording) limits() error {
 
 // shape reads the parameters of the form.
 func (rec *recording) shape() (err error) {
-	if rec.asked.Here.Part != nil {
-		rec.form = "part"
-		return nil
-	}
 	missing := "lines"
 	if strings.Contains(rec.r.Header.Get("Accept"), "text/csv") {
 		missing = "csv"
@@ -105,14 +101,11 @@ func (rec *recording) shape() (err error) {
 	if rec.form == "csv" && len(rec.asked.Fields) == 0 {
 		return badRequest("which columns? CSV needs fields, such as fields=ts,level,msg")
 	}
-	if !rec.ends() && !rec.partial && !rec.r.ProtoAtLeast(1, 1) {
+	if rec.form != "events" && !rec.partial && !rec.r.ProtoAtLeast(1, 1) {
 		return badRequest("in HTTP/1.0 a part of an answer looks like all of it: use HTTP/1.1 (in nginx proxy_http_version 1.1), form=events, or partial=1")
 	}
 	return nil
 }
-
-// ends reports whether the form of the answer has events, with one at its end.
-func (rec *recording) ends() bool { return rec.form == "events" || rec.form == "part" }
 
 // headers returns the function that sets the header of the answer.
 func (rec *recording) headers() (func(http.Header), error) {
@@ -153,10 +146,10 @@ func fileName(a *reading.Ask) string {
 
 // read reads the records.
 func (rec *recording) read() (*reading.Outcome, error) {
-	switch rec.form {
-	case "events":
+	switch {
+	case rec.form == "events" && rec.asked.Here.Part == nil: // a part has its lines between the events as they are
 		return rec.store.Entries(rec.r.Context(), rec.asked, rec.event)
-	case "csv":
+	case rec.form == "csv":
 		return rec.store.Records(rec.r.Context(), rec.asked, rec.rows)
 	}
 	return rec.store.Records(rec.r.Context(), rec.asked, rec.lines)
@@ -320,10 +313,10 @@ func (rec *recording) end(out *reading.Outcome, err error) {
 	}
 	end := form.EndOf(out)
 	end.Range = rec.rangeOf(&rec.asked)
-	if rec.stream.err != nil || !end.Complete && !rec.partial && !rec.ends() {
+	if rec.stream.err != nil || !end.Complete && !rec.partial && rec.form != "events" {
 		rec.stream.cut()
 	}
-	if rec.ends() {
+	if rec.form == "events" {
 		line, err := json.Marshal(form.Event{End: end})
 		if err != nil {
 			rec.stream.cut()

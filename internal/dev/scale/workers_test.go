@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
+	"encoding/gob"
 	"fmt"
 	"io"
 	"math"
@@ -253,8 +253,9 @@ func (f *fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Unlock()
 	work := time.Duration((stored*ratio*f.speed.Scan + stored*f.speed.TLS) / f.cores * 1e9)
 	time.Sleep(f.waits + max(work, f.bytes.take(stored), f.requests.take(f.lists+gets)))
-	body, err := json.Marshal(form.Count{Records: 1, Outcome: form.Outcome{Complete: true}})
-	return answerOf(r, form.JSON, body), err
+	var body bytes.Buffer
+	err := gob.NewEncoder(&body).Encode(form.Part{End: form.End{Records: 1, Outcome: form.Outcome{Complete: true}}, Of: &reading.Part{}})
+	return answerOf(r, form.Portable, body.Bytes()), err
 }
 
 // own is the store of the asker: what it reads itself takes its cores.
@@ -444,12 +445,13 @@ func (f *fleet) measure(t *testing.T, a *scale.Account, begin time.Time) {
 	for n := range parts {
 		before, started := a.Counts(), time.Now()
 		from := begin.Add(time.Duration(n) * time.Hour)
-		path := fmt.Sprintf("/api/v1/count?service=*&text=a+timeout&from=%s&to=%s&part=1.%s.0",
+		path := fmt.Sprintf("/api/v1/%s?joint=%%7B%%22Count%%22:true%%7D&service=*&text=a+timeout&from=%s&to=%s&part=2.%s.0", form.Parts,
 			from.Format(time.RFC3339), from.Add(59*time.Minute).Format(time.RFC3339), id)
 		w := httptest.NewRecorder()
 		worker.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		if !bytes.Contains(w.Body.Bytes(), []byte(`"complete":true`)) {
-			t.Fatalf("%s: %s", path, w.Body)
+		var part form.Part
+		if err := gob.NewDecoder(w.Body).Decode(&part); err != nil || !part.Complete {
+			t.Fatalf("%s: %v, %d: %+v", path, err, w.Code, part.Outcome)
 		}
 		took += time.Since(started)
 		more := a.Counts().Since(before)
