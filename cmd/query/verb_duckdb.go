@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"blobtail/internal/cli"
@@ -25,23 +27,35 @@ func (c *duckdbCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	quoted := func(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
-	from := "* FROM read_parquet(" + quoted(strings.TrimSuffix(c.Export, "/")+"/*/*/*.parquet") +
-		", union_by_name=true, hive_types={'service': VARCHAR}) WHERE service GLOB " + quoted(cmp.Or(c.Service, "*")) + " AND "
+	services, err := servicesOf([]string{cmp.Or(c.Service, "*")})
+	if err != nil {
+		return 0, err
+	}
+	var files []string
+	add := func(path string) { files = append(files, "'"+strings.ReplaceAll(path, "'", "''")+"'") }
+	view, options := "*\nFROM read_parquet", "union_by_name=true, hive_types={'service': VARCHAR}"
 	if root := a.config.Store.Dir(); c.Export == "" {
-		var blobs []string
-		code, err = keys(ctx, a, c.Service, rng, func(name string) { blobs = append(blobs, quoted(filepath.Join(root, name))) })
+		view = "(json->>'ts')::TIMESTAMP_NS AS time, json->>'level' AS level, json->>'service' AS service, json->>'msg' AS message, " +
+			"json AS record\nFROM read_ndjson_objects"
+		options = "compression='zstd'"
+		code, err = keys(ctx, a, services, rng, func(name string) { add(filepath.Join(root, name)) })
 		if err == nil && root == "" {
 			err = cli.Usagef("the view is of blobs in a directory, or of an export: --export az://CONTAINER")
 		}
-		if err != nil || len(blobs) == 0 {
+		if err == nil && len(files) == 0 {
+			a.Complain("no blob has records of that range; new records are in no blob for some minutes")
+		}
+		if err != nil || len(files) == 0 {
 			return code, err
 		}
-		from = "(json->>'ts')::TIMESTAMP_NS AS time, json->>'level' AS level, json->>'service' AS service, json->>'msg' AS message, " +
-			"json AS record\nFROM read_ndjson_objects([" + strings.Join(blobs, ",\n") + "], compression='zstd') WHERE "
+	} else {
+		for _, name := range services { // DuckDB has ! where we have ^
+			add(strings.TrimPrefix(strings.TrimSuffix(c.Export, "/"), "dir:") + "/service=" + strings.ReplaceAll(name, "[^", "[!") + "/*/*.parquet")
+		}
 	}
-	since, until := rfc3339(max(rng.From, 0)), rfc3339(min(rng.To, 9e18)) // DuckDB takes no time at the ends of int64
-	sql := fmt.Sprintf("CREATE VIEW logs AS SELECT %stime >= '%s' AND time < '%s';\n", from, since, until)
+	since, until := rfc3339(max(rng.From, -92e17)), rfc3339(min(rng.To, 92e17)) // DuckDB takes no time at the ends of int64
+	sql := fmt.Sprintf("CREATE VIEW logs AS SELECT %s([%s], %s) WHERE time >= '%s' AND time < '%s';\n",
+		view, strings.Join(files, ",\n"), options, since, until)
 	if c.Print {
 		_, err = fmt.Fprint(a.out, sql)
 		return code, err
@@ -51,14 +65,19 @@ func (c *duckdbCmd) run(ctx context.Context, a *app) (code int, err error) {
 		return 0, err
 	}
 	defer os.Remove(file.Name())
-	cmd := exec.CommandContext(ctx, "duckdb", "-cmd", ".read '"+file.Name()+"'")
+	signal.Reset(os.Interrupt) // Ctrl-C ends a query of DuckDB, and nothing else
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	cmd := exec.CommandContext(ctx, "duckdb", "-cmd", ".read "+strconv.Quote(file.Name()))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.env.stdout, os.Stderr
 	_, err = file.WriteString(sql)
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = cmd.Run()
 	}
+	if errors.Is(err, exec.ErrNotFound) {
+		err = fmt.Errorf("%w; install DuckDB, or --print the SQL for another program", err)
+	}
 	if err != nil {
-		err = cli.Usagef("duckdb: %w; --print prints the SQL for another program", err)
+		err = cli.Usagef("duckdb: %w", err)
 	}
 	return code, err
 }
