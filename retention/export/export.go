@@ -5,8 +5,8 @@
 //
 // The name of a file has a hash of its bytes. That of a mark has hashes of the account and of the names of
 // the files. So [Run] finds by listings the days that have changed, and makes good what a killed run has left.
-// All of a day is read before its first file is there. Then come its new files and its mark, and the old
-// files go last: the files of the newest mark have each record once.
+// All of a day is read before its first file is there, for its fields. Its new files come first, then its
+// mark, and the old files go last: the files of the newest mark have each record once.
 package export
 
 import (
@@ -27,8 +27,6 @@ import (
 	"blobtail/catalog/closed"
 	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
-	"blobtail/internal/progress"
-	"blobtail/internal/spill"
 	"blobtail/reading/blobs"
 	"blobtail/reading/survey"
 	"blobtail/record"
@@ -49,16 +47,15 @@ var isFile = regexp.MustCompile(`^part-[0-9]{4,}-[0-9a-f]{12}\.parquet$`)
 type Options struct {
 	Services []string // names and globs; none: all but the system's own
 	Store    string   // id of the store: an export is of one
-	Distant  bool     // as MaxAge, it is that of [blobs.Options]
-	MaxAge   time.Duration
-	Progress *progress.Counter // of blobs; nil: they are not counted
-	Now      time.Time         // zero: the time of the store
+	Read     blobs.Options
+	Now      time.Time // zero: the time of the store
 }
 
 // Result counts the work of a run.
 type Result struct {
-	Services       int // looked at
-	Made, Removed  int // days
+	Unknown        string // one of the wanted services that there is not: nothing was done
+	Services       int    // looked at
+	Made, Removed  int    // days
 	Records, Bytes int64
 	Unclosed       int // days that have no account, or records that came after it
 	Problems       []error
@@ -77,10 +74,7 @@ func Run(ctx context.Context, from, to storage.BlobStore, o Options) (_ Result, 
 	if o.Now.IsZero() {
 		o.Now, err = storage.Now(ctx, from, time.Now())
 	}
-	if len(o.Services) == 0 {
-		o.Services = []string{"*"}
-	}
-	r := &run{from: from, to: to, o: o, reader: blobs.New(from, blobs.Options{Distant: o.Distant, MaxAge: o.MaxAge, Progress: o.Progress})}
+	r := &run{from: from, to: to, o: o, reader: blobs.New(from, o.Read)}
 	all, lerr := catalog.Services(ctx, from)
 	for dir, derr := range to.Dirs(ctx, "") { // a service may be in the export alone
 		if name, ok := strings.CutPrefix(dir, "service="); ok && record.ValidStored(name) {
@@ -88,10 +82,22 @@ func Run(ctx context.Context, from, to storage.BlobStore, o Options) (_ Result, 
 		}
 		lerr = errors.Join(lerr, derr)
 	}
-	slices.Sort(all)
+	wanted := map[string]bool{}
+	for _, glob := range append([]string{"*"}, o.Services...)[min(1, len(o.Services)):] {
+		known := false
+		for _, name := range all {
+			if record.MatchService(glob, name) {
+				wanted[name], known = true, true
+			}
+		}
+		if !known && len(o.Services) > 0 {
+			r.out.Unknown, wanted = glob, nil
+			break
+		}
+	}
 	err = errors.Join(err, lerr)
-	for _, name := range slices.Compact(all) {
-		if err == nil && slices.ContainsFunc(o.Services, func(glob string) bool { return record.MatchService(glob, name) }) {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if err == nil {
 			r.out.Services++
 			err = r.service(ctx, name)
 		}
@@ -106,10 +112,7 @@ func (r *run) service(ctx context.Context, name string) error {
 	}
 	view := catalog.NewView(r.from, []string{name}, horizon.Checked{})
 	for l, err := range view.Listings(ctx, name, catalog.Range{To: horizon.DayOf(r.o.Now).Start()}) {
-		if err != nil {
-			return err
-		}
-		if len(l.Blobs)+len(l.Parts) > 0 {
+		if err == nil && len(l.Blobs)+len(l.Parts) > 0 {
 			err = r.noted(ctx, name, l.Day, r.day(ctx, l, have[l.Day]))
 			delete(have, l.Day)
 		}
@@ -137,7 +140,7 @@ func (r *run) noted(ctx context.Context, service string, day horizon.Day, err er
 // day makes the export of a listed day what its account says.
 func (r *run) day(ctx context.Context, l *catalog.Listing, old exported) error {
 	if l.Part.Part.Number == 0 {
-		if l.Day <= closing.Last(r.o.Now, closing.After) {
+		if l.Day >= 0 && l.Day <= closing.Last(r.o.Now, closing.After) { // no day before 1970 is closed
 			r.out.Unclosed++
 		}
 		return nil
@@ -152,18 +155,30 @@ func (r *run) day(ctx context.Context, l *catalog.Listing, old exported) error {
 	if m == nil || err != nil {
 		return err
 	}
-	return r.replace(ctx, m, old)
+	body, err := json.Marshal(m)
+	if err == nil {
+		err = r.create(ctx, m.prefix()+m.name(), append(body, '\n'), "application/json")
+	}
+	if err != nil {
+		return err
+	}
+	return r.to.Delete(ctx, slices.DeleteFunc(slices.Concat(old.files, old.marks), func(b storage.Blob) bool {
+		return nameOf(b) == m.name() || slices.Contains(m.Files, nameOf(b))
+	})...)
 }
 
 // remove removes a day from the export that the store does not show.
 func (r *run) remove(ctx context.Context, service string, day horizon.Day, old exported) error {
+	_, err := r.marked(ctx, old)
+	if err != nil {
+		return err
+	}
 	hidden, err := horizon.Read(ctx, r.from, service)
 	if err == nil && !hidden.Hides(service, day) {
-		err = errors.New("the store has nothing of that day, and does not say why: is it another one? Else delete these files by hand")
+		err = errors.New("the store has nothing of that day, and does not say why; if it is right, delete these files by hand")
 	}
-	_, merr := r.marked(ctx, old)
 	holds, herr := hold.List(ctx, r.from)
-	if err = errors.Join(err, merr, herr); err != nil || holds.Of(service, day) != nil {
+	if err = errors.Join(err, herr); err != nil || holds.Of(service, day) != nil {
 		return err
 	}
 	if err = r.to.Delete(ctx, old.marks...); err == nil { // a mark has all its files
@@ -206,20 +221,25 @@ func (e *exported) is(account closed.Hash) bool {
 	return len(e.marks) == 1 && nameOf(e.marks[0]) == m.name()
 }
 
-// list lists the days of a service in the export.
+// list lists the days of a service in the export. A run that was killed may have left what was erased since.
 func (r *run) list(ctx context.Context, service string) (map[horizon.Day]exported, error) {
-	days := map[horizon.Day]exported{}
-	for b, err := range r.to.List(ctx, "service="+service+"/", "") {
+	prefix, days := "service="+service+"/", map[horizon.Day]exported{}
+	if s, ok := r.to.(storage.Sweeper); ok {
+		if err := s.Sweep(ctx, prefix); err != nil {
+			return nil, err
+		}
+	}
+	for b, err := range r.to.List(ctx, prefix, "") {
 		if err != nil {
 			return nil, err
 		}
-		name := nameOf(b)
-		at, derr := time.Parse("service="+service+"/date="+time.DateOnly+"/", strings.TrimSuffix(b.Key, name))
+		date, name, _ := strings.Cut(strings.TrimPrefix(b.Key, prefix), "/")
+		at, err := time.Parse("date="+time.DateOnly, date)
 		e := days[horizon.DayOf(at)]
 		switch {
-		case derr == nil && isFile.MatchString(name):
+		case err == nil && isFile.MatchString(name):
 			e.files = append(e.files, b)
-		case derr == nil && strings.HasPrefix(name, markBase):
+		case err == nil && strings.HasPrefix(name, markBase):
 			e.marks = append(e.marks, b)
 		default:
 			continue // of another program
@@ -279,54 +299,27 @@ func (r *run) make(ctx context.Context, l *catalog.Listing) (*mark, error) {
 		}
 		return nil, errors.Join(sum.Problems...)
 	}
-	space := spill.Space{Most: 1} // all is in the file
-	defer space.Close()
+	m, bytes := &mark{form, r.o.Store, l.Service, l.Day.String(), l.Part.Part.Number, l.Hash(), 0, []string{}}, 0
 	fields := survey.New(survey.Options{Skip: []string{"ts", "level", "service", "msg"}, Fields: mostNames})
 	sum, err := plan.Read(ctx, fields.Add)
-	w := newWriter(&space, &r.codec, fields.Fields())
+	w := newWriter(&r.codec, fields.Fields(), func(body []byte) error {
+		sum := closed.HashOf(body)
+		m.Files = append(m.Files, fmt.Sprintf("part-%04d-%x.parquet", len(m.Files)+1, sum[:6]))
+		bytes += len(body)
+		return r.create(ctx, m.prefix()+m.Files[len(m.Files)-1], body, "application/vnd.apache.parquet")
+	})
 	if err == nil && sum.Complete() {
 		sum, err = plan.Read(ctx, w.add)
 	}
-	if err = errors.Join(err, errors.Join(sum.Problems...)); err != nil {
-		return nil, err
-	}
-	err = w.close()
-	hidden, herr := horizon.Read(ctx, r.from, l.Service)
-	again, lerr := catalog.ListDay(ctx, r.from, l.Service, l.Day)
-	if err = errors.Join(err, herr, lerr); err == nil && (hidden.Hides(l.Service, l.Day) || !again.Accounted() ||
-		again.Hash() != l.Hash()) {
-		err = errors.New("its account changed while it was read; the next run makes it")
-	}
-	m := &mark{form, r.o.Store, l.Service, l.Day.String(), l.Part.Part.Number, l.Hash(), w.records, []string{}}
-	var body []byte
-	for begin, n := int64(0), 0; err == nil && n < len(w.ends); n++ {
-		if body, err = space.Read(body, begin, w.ends[n]-begin); err == nil {
-			sum := closed.HashOf(body)
-			m.Files = append(m.Files, fmt.Sprintf("part-%04d-%x.parquet", n+1, sum[:6]))
-			err = r.create(ctx, m.prefix()+m.Files[n], body, "application/vnd.apache.parquet")
-		}
-		r.out.Bytes += w.ends[n] - begin
-		begin = w.ends[n]
+	if err = errors.Join(err, errors.Join(sum.Problems...)); err == nil {
+		err = w.close()
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.out.Made, r.out.Records = r.out.Made+1, r.out.Records+m.Records
+	m.Records = w.records
+	r.out.Made, r.out.Records, r.out.Bytes = r.out.Made+1, r.out.Records+m.Records, r.out.Bytes+int64(bytes)
 	return m, nil
-}
-
-// replace puts the mark of a day into the export, and takes away what it does not name.
-func (r *run) replace(ctx context.Context, m *mark, old exported) error {
-	body, err := json.Marshal(m)
-	if err == nil {
-		err = r.create(ctx, m.prefix()+m.name(), append(body, '\n'), "application/json")
-	}
-	if err != nil {
-		return err
-	}
-	return r.to.Delete(ctx, slices.DeleteFunc(slices.Concat(old.files, old.marks), func(b storage.Blob) bool {
-		return nameOf(b) == m.name() || slices.Contains(m.Files, nameOf(b))
-	})...)
 }
 
 // create creates an object whose name says what it has: it may be there.
