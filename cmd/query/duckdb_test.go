@@ -60,7 +60,7 @@ func TestDuckDBView(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", t.TempDir())
-	if code, _, errs := terminal(t, root, "duckdb"); code != 2 || !strings.Contains(errs, "--print the SQL") {
+	if code, _, errs := terminal(t, root, "duckdb"); code != 2 || !strings.Contains(errs, "--print prints the SQL") {
 		t.Error(code, errs)
 	}
 	if code, _, errs := terminal(t, root, "duckdb", "--since", "1m"); code != 1 || !strings.Contains(errs, "no blob has records") {

@@ -34,23 +34,23 @@ func (c *duckdbCmd) run(ctx context.Context, a *app) (code int, err error) {
 	var files []string
 	add := func(path string) { files = append(files, "'"+strings.ReplaceAll(path, "'", "''")+"'") }
 	view, options := "*\nFROM read_parquet", "union_by_name=true, hive_types={'service': VARCHAR}"
-	if root := a.config.Store.Dir(); c.Export == "" {
+	switch root := a.config.Store.Dir(); {
+	case c.Export != "":
+		for _, name := range services { // DuckDB has ! where we have ^
+			add(strings.TrimPrefix(strings.TrimSuffix(c.Export, "/"), "dir:") + "/service=" + strings.ReplaceAll(name, "[^", "[!") + "/*/*.parquet")
+		}
+	case root == "":
+		return 0, cli.Usagef("the view is of blobs in a directory, or of an export: --export az://CONTAINER")
+	default:
 		view = "(json->>'ts')::TIMESTAMP_NS AS time, json->>'level' AS level, json->>'service' AS service, json->>'msg' AS message, " +
 			"json AS record\nFROM read_ndjson_objects"
 		options = "compression='zstd'"
 		code, err = keys(ctx, a, services, rng, func(name string) { add(filepath.Join(root, name)) })
-		if err == nil && root == "" {
-			err = cli.Usagef("the view is of blobs in a directory, or of an export: --export az://CONTAINER")
-		}
 		if err == nil && len(files) == 0 {
 			a.Complain("no blob has records of that range; new records are in no blob for some minutes")
 		}
 		if err != nil || len(files) == 0 {
 			return code, err
-		}
-	} else {
-		for _, name := range services { // DuckDB has ! where we have ^
-			add(strings.TrimPrefix(strings.TrimSuffix(c.Export, "/"), "dir:") + "/service=" + strings.ReplaceAll(name, "[^", "[!") + "/*/*.parquet")
 		}
 	}
 	since, until := rfc3339(max(rng.From, -92e17)), rfc3339(min(rng.To, 92e17)) // DuckDB takes no time at the ends of int64
@@ -73,11 +73,8 @@ func (c *duckdbCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = cmd.Run()
 	}
-	if errors.Is(err, exec.ErrNotFound) {
-		err = fmt.Errorf("%w; install DuckDB, or --print the SQL for another program", err)
-	}
 	if err != nil {
-		err = cli.Usagef("duckdb: %w", err)
+		err = cli.Usagef("duckdb: %w; --print prints the SQL for another program", err)
 	}
 	return code, err
 }

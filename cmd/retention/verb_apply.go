@@ -92,6 +92,6 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 	if a.config.Close.Export.String() == "" {
 		return code, nil
 	}
-	exported, err := a.export(ctx, a.config.Close.Export, export.Options{Read: blobs.Options{MaxAge: o.Grace / 2}})
+	exported, err := a.export(ctx, a.config.Close.Export, export.Options{Services: []string{"*"}, Read: blobs.Options{MaxAge: o.Grace / 2}})
 	return cmp.Or(code, exported), err
 }

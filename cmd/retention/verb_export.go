@@ -15,7 +15,7 @@ import (
 )
 
 type exportCmd struct {
-	Services []string       `arg:"" optional:"" name:"service" help:"Services or globs; all if none."`
+	Services []string       `arg:"" optional:"" name:"service" default:"*" help:"Services or globs; all if none."`
 	Parquet  bool           `help:"Write Parquet: there is no other form." required:""`
 	To       openstore.Spec `help:"Where the export is, or will be: a directory or a container of its own." required:"" placeholder:"STORE"`
 }
@@ -56,9 +56,7 @@ func (a *app) export(ctx context.Context, place openstore.Spec, o export.Options
 		a.Problems(r.Problems)
 		return 0, err
 	}
-	_, err = fmt.Fprintf(os.Stdout, "exported %s with %s and %s; removed %s that the store has hidden; "+
-		"left %s that retention close has to look at; %s\n",
-		units.Count(r.Made, "day"), units.Count(r.Records, "record"), units.Count(r.Bytes, "byte"), units.Count(r.Removed, "day"),
-		units.Count(r.Unclosed, "day"), units.Count(r.Services, "service"))
+	_, err = fmt.Fprintf(os.Stdout, "exported %s with %s; removed %s that the store has hidden; looked at %s\n",
+		units.Count(r.Made, "closed day"), units.Count(r.Records, "record"), units.Count(r.Removed, "day"), units.Count(r.Services, "service"))
 	return a.verdict(r.Problems, r.Made+r.Removed > 0), err
 }

@@ -19,8 +19,7 @@ import (
 const (
 	// A group of rows ends with so many rows, for DuckDB, or bytes of lines. A file ends behind a group with so
 	// many bytes: it is in memory.
-	groupRows, groupBytes, fileBytes = 122_880, 64 << 20, 32 << 20
-	batchRows, batchBytes            = 1024, 1 << 20 // of values that are handed on
+	groupRows, groupBytes, fileBytes = 122_880, 64 << 20, 24 << 20
 	pageBytes, dictionaryBytes       = 256 << 10, 256 << 10
 	bloomBits                        = 10 // of a value: one answer of a hundred is wrong
 	mostFields                       = 60 // that have columns of their own
@@ -58,12 +57,12 @@ func columnsOf(fields []*survey.Field) []column {
 }
 
 func typeOf(t survey.Types) survey.Types {
-	switch {
-	case t == survey.Int, t == survey.Bool:
+	switch t {
+	case survey.Int, survey.Float, survey.Bool:
 		return t
-	case t != 0 && t&^(survey.Int|survey.Float) == 0:
+	case survey.Int | survey.Float:
 		return survey.Float
-	case t != 0 && t&^(survey.Object|survey.Array) == 0:
+	case survey.Object, survey.Array, survey.Object | survey.Array:
 		return survey.Object
 	}
 	return survey.String
@@ -85,18 +84,14 @@ func (c *column) node() parquet.Node {
 	return parquet.Optional(parquet.Encoded(n, &parquet.RLEDictionary))
 }
 
-// ordered is a group whose columns have places.
+// ordered is a group whose columns are in an order.
 type ordered struct {
 	parquet.Group
-	at map[string]int
+	fields []parquet.Field
 }
 
 // Fields implements parquet.Node.
-func (o ordered) Fields() []parquet.Field {
-	return slices.SortedFunc(slices.Values(o.Group.Fields()), func(a, b parquet.Field) int {
-		return cmp.Compare(o.at[a.Name()], o.at[b.Name()])
-	})
-}
+func (o ordered) Fields() []parquet.Field { return o.fields }
 
 // A writer makes files of lines.
 type writer struct {
@@ -107,15 +102,15 @@ type writer struct {
 
 	out         *parquet.GenericWriter[any]
 	file        bytes.Buffer
-	rows, bytes int           // of the group
-	batch       []parquet.Row // its first n have values
-	n           int
+	rows, bytes int         // of the group
 	nulls       parquet.Row // a row without values
-	text, rest  []byte      // of the batch, and of a line
+	row         [1]parquet.Row
+	text, rest  []byte // of the row
+	name        []byte // of a field
 }
 
 func newWriter(codec *zstd.Codec, fields []*survey.Field, create func(file []byte) error) *writer {
-	w := &writer{create: create, columns: columnsOf(fields), at: map[string]int{}, batch: make([]parquet.Row, batchRows)}
+	w := &writer{create: create, columns: columnsOf(fields), at: map[string]int{}}
 	group := parquet.Group{}
 	var filters []parquet.BloomFilterColumn
 	for i, c := range w.columns {
@@ -124,8 +119,9 @@ func newWriter(codec *zstd.Codec, fields []*survey.Field, create func(file []byt
 			filters = append(filters, parquet.SplitBlockFilter(bloomBits, c.name))
 		}
 	}
-	w.out = parquet.NewGenericWriter[any](&w.file, parquet.NewSchema("record", ordered{group, w.at}), parquet.Compression(codec),
-		parquet.CreatedBy("blobtail", strconv.Itoa(form), ""),
+	order := func(a, b parquet.Field) int { return w.at[a.Name()] - w.at[b.Name()] }
+	schema := parquet.NewSchema("record", ordered{group, slices.SortedFunc(slices.Values(group.Fields()), order)})
+	w.out = parquet.NewGenericWriter[any](&w.file, schema, parquet.Compression(codec), parquet.CreatedBy("blobtail", "1", ""),
 		parquet.DataPageVersion(1), parquet.DataPageStatistics(false), // the index of pages has them
 		parquet.PageBufferSize(pageBytes), parquet.DictionaryMaxBytes(dictionaryBytes), parquet.BloomFilters(filters...),
 		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending("time"))))
@@ -135,19 +131,15 @@ func newWriter(codec *zstd.Codec, fields []*survey.Field, create func(file []byt
 // add adds whole lines.
 func (w *writer) add(lines []byte) (err error) {
 	for line := range bytes.Lines(lines) {
-		w.batch[w.n] = append(w.batch[w.n][:0], w.nulls...)
-		w.line(w.batch[w.n], line)
-		w.n, w.records, w.rows, w.bytes = w.n+1, w.records+1, w.rows+1, w.bytes+len(line)
-		full := w.rows == groupRows || w.bytes >= groupBytes
-		if full || w.n == batchRows || len(w.text) >= batchBytes {
-			_, err = w.out.WriteRows(w.batch[:w.n])
-			w.n, w.text = 0, w.text[:0]
-		}
-		if full && err == nil {
+		w.row[0], w.text = append(w.row[0][:0], w.nulls...), w.text[:0]
+		w.line(w.row[0], line)
+		_, err = w.out.WriteRows(w.row[:])
+		w.records, w.rows, w.bytes = w.records+1, w.rows+1, w.bytes+len(line)
+		if err == nil && (w.rows == groupRows || w.bytes >= groupBytes) {
 			w.rows, w.bytes, err = 0, 0, w.out.Flush()
-		}
-		if full && err == nil && w.file.Len() >= fileBytes {
-			err = w.close()
+			if err == nil && w.file.Len() >= fileBytes {
+				err = w.close()
+			}
 		}
 		if err != nil {
 			break
@@ -161,11 +153,11 @@ func (w *writer) close() error {
 	if w.file.Len()+w.rows == 0 {
 		return nil
 	}
-	_, err := w.out.WriteRows(w.batch[:w.n])
-	if err = cmp.Or(err, w.out.Close()); err == nil {
+	err := w.out.Close()
+	if err == nil {
 		err = w.create(w.file.Bytes())
 	}
-	w.n, w.rows, w.bytes = 0, 0, 0
+	w.rows, w.bytes = 0, 0
 	w.file.Reset()
 	w.out.Reset(&w.file)
 	return err
@@ -184,12 +176,9 @@ func (w *writer) line(row parquet.Row, line []byte) {
 	last := len(row) - 1
 	w.rest = w.rest[:0]
 	for key, value, ok := all.Member(); ok; key, value, ok = all.Member() {
-		name := key
-		if bytes.IndexByte(key, '\\') >= 0 {
-			name = record.AppendUnescaped(nil, key)
-		}
+		w.name = record.AppendUnescaped(w.name[:0], key)
 		v, ok := parquet.NullValue(), false
-		i := w.at[string(name)]
+		i := w.at[string(w.name)]
 		if i >= len(heads) && i < last && row[i].IsNull() {
 			v, ok = w.value(&w.columns[i], value)
 		}
@@ -225,7 +214,7 @@ func (w *writer) value(c *column, value []byte) (parquet.Value, bool) {
 	return w.kept(value), true
 }
 
-// kept copies a text until the end of the batch, and textOf the text of a string of JSON.
+// kept copies a text until the end of the row, and textOf the text of a string of JSON.
 func (w *writer) kept(text []byte) parquet.Value {
 	from := len(w.text)
 	w.text = append(w.text, text...)
