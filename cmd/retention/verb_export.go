@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
@@ -48,6 +49,7 @@ func (a *app) export(ctx context.Context, place openstore.Spec, o export.Options
 		return 0, cli.Usagef("--to %s: it is a store of records; take another place", place)
 	}
 	o.Read.Distant, o.Read.Progress = a.config.Store.Remote(), &a.progress
+	debug.SetMemoryLimit(320 << 20) // messages of 1 MB make much garbage
 	r, err := export.Run(ctx, a.store.Blobs, to.Blobs, o)
 	if err == nil && r.Unknown != "" {
 		err = cli.Usagef("no service is called %s; logquery ls has those that there are", r.Unknown)

@@ -19,7 +19,7 @@ import (
 const (
 	// A group of rows ends with so many rows, for DuckDB, or bytes of lines. A file ends behind a group with so
 	// many bytes: it is in memory.
-	groupRows, groupBytes, fileBytes = 122_880, 64 << 20, 24 << 20
+	groupRows, groupBytes, fileBytes = 122_880, 24 << 20, 16 << 20
 	pageBytes, dictionaryBytes       = 256 << 10, 256 << 10
 	bloomBits                        = 10 // of a value: one answer of a hundred is wrong
 	mostFields                       = 60 // that have columns of their own
