@@ -54,7 +54,9 @@ func TestDuckDBView(t *testing.T) {
 		t.Errorf("DuckDB reads %.200s", got)
 	}
 	got := view("[^a]?", "--export", "dir:la'ke") + view("api,WEB", "--export", "lake/")
-	for _, want := range []string{"['la''ke/service=[!a]?/*/*.parquet'],", "['lake/service=api/*/*.parquet',\n'lake/service=web/*/*.parquet'],"} {
+	for _, want := range []string{
+		"(['la''ke/service=[!a]?/*/*.parquet'],", "(['lake/service=api/*/*.parquet',\n'lake/service=web/*/*.parquet'],",
+	} {
 		if !strings.Contains(got, want) {
 			t.Error(got)
 		}

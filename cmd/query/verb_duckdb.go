@@ -33,18 +33,18 @@ func (c *duckdbCmd) run(ctx context.Context, a *app) (code int, err error) {
 	}
 	var files []string
 	add := func(path string) { files = append(files, "'"+strings.ReplaceAll(path, "'", "''")+"'") }
-	view, options := "*\nFROM read_parquet", "union_by_name=true, hive_types={'service': VARCHAR}"
+	view := "*\nFROM read_parquet([%s], union_by_name=true, hive_types={'service': VARCHAR})"
 	switch root := a.config.Store.Dir(); {
 	case c.Export != "":
+		place := strings.TrimPrefix(strings.TrimSuffix(c.Export, "/"), "dir:")
 		for _, name := range services { // DuckDB has ! where we have ^
-			add(strings.TrimPrefix(strings.TrimSuffix(c.Export, "/"), "dir:") + "/service=" + strings.ReplaceAll(name, "[^", "[!") + "/*/*.parquet")
+			add(place + "/service=" + strings.ReplaceAll(name, "[^", "[!") + "/*/*.parquet")
 		}
 	case root == "":
 		return 0, cli.Usagef("the view is of blobs in a directory, or of an export: --export az://CONTAINER")
 	default:
 		view = "(json->>'ts')::TIMESTAMP_NS AS time, json->>'level' AS level, json->>'service' AS service, json->>'msg' AS message, " +
-			"json AS record\nFROM read_ndjson_objects"
-		options = "compression='zstd'"
+			"json AS record\nFROM read_ndjson_objects([%s], compression='zstd')"
 		code, err = keys(ctx, a, services, rng, func(name string) { add(filepath.Join(root, name)) })
 		if err == nil && len(files) == 0 {
 			a.Complain("no blob has records of that range; new records are in no blob for some minutes")
@@ -53,9 +53,8 @@ func (c *duckdbCmd) run(ctx context.Context, a *app) (code int, err error) {
 			return code, err
 		}
 	}
-	since, until := rfc3339(max(rng.From, -92e17)), rfc3339(min(rng.To, 92e17)) // DuckDB takes no time at the ends of int64
-	sql := fmt.Sprintf("CREATE VIEW logs AS SELECT %s([%s], %s) WHERE time >= '%s' AND time < '%s';\n",
-		view, strings.Join(files, ",\n"), options, since, until)
+	sql := fmt.Sprintf("CREATE VIEW logs AS SELECT "+view+" WHERE time >= '%s' AND time < '%s';\n", strings.Join(files, ",\n"),
+		rfc3339(max(rng.From, -92e17)), rfc3339(min(rng.To, 92e17))) // DuckDB takes no time at the ends of int64
 	if c.Print {
 		_, err = fmt.Fprint(a.out, sql)
 		return code, err

@@ -11,7 +11,7 @@ import (
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid"
 	"blobtail/internal/units"
-	"blobtail/reading/blobs"
+	"blobtail/retention"
 	"blobtail/retention/export"
 )
 
@@ -29,11 +29,12 @@ func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return a.export(ctx, c.To, export.Options{Services: c.Services, Read: blobs.Options{MaxAge: o.Grace / 2}})
+	return a.export(ctx, c.To, c.Services, o)
 }
 
 // export makes the export what the closed days of the store are, and tells what it did.
-func (a *app) export(ctx context.Context, place openstore.Spec, o export.Options) (code int, err error) {
+func (a *app) export(ctx context.Context, place openstore.Spec, services []string, job retention.Options) (code int, err error) {
+	o := export.Options{Services: services, Distant: a.config.Store.Remote(), MaxAge: job.Grace / 2, Progress: &a.progress}
 	if err := a.apart(place); err != nil {
 		return 0, err
 	}
@@ -48,7 +49,6 @@ func (a *app) export(ctx context.Context, place openstore.Spec, o export.Options
 	if _, err := to.Blobs.Stat(ctx, storeid.Key); err == nil {
 		return 0, cli.Usagef("--to %s: it is a store of records; take another place", place)
 	}
-	o.Read.Distant, o.Read.Progress = a.config.Store.Remote(), &a.progress
 	debug.SetMemoryLimit(320 << 20) // messages of 1 MB make much garbage
 	r, err := export.Run(ctx, a.store.Blobs, to.Blobs, o)
 	if err == nil && r.Unknown != "" {
@@ -59,6 +59,7 @@ func (a *app) export(ctx context.Context, place openstore.Spec, o export.Options
 		return 0, err
 	}
 	_, err = fmt.Fprintf(os.Stdout, "exported %s with %s; removed %s that the store has hidden; looked at %s\n",
-		units.Count(r.Made, "closed day"), units.Count(r.Records, "record"), units.Count(r.Removed, "day"), units.Count(r.Services, "service"))
+		units.Count(r.Made, "closed day"), units.Count(r.Records, "record"), units.Count(r.Removed, "day"),
+		units.Count(r.Services, "service"))
 	return a.verdict(r.Problems, r.Made+r.Removed > 0), err
 }

@@ -26,6 +26,7 @@ import (
 	"blobtail/catalog/closed"
 	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
+	"blobtail/internal/progress"
 	"blobtail/reading/blobs"
 	"blobtail/reading/survey"
 	"blobtail/record"
@@ -44,7 +45,9 @@ var isOurs = regexp.MustCompile(`^(_whole\..+|part-[0-9]{4,}-[0-9a-f]{12}\.parqu
 type Options struct {
 	Services []string // names and globs; * is all but the system's own
 	Store    string   // id of the store: an export is of one
-	Read     blobs.Options
+	Distant  bool     // as MaxAge, it is that of [blobs.Options]
+	MaxAge   time.Duration
+	Progress *progress.Counter // of blobs; nil: they are not counted
 }
 
 // Result counts the work of a run.
@@ -66,7 +69,8 @@ type run struct {
 
 // Run makes an export what the closed days of a store are.
 func Run(ctx context.Context, from, to storage.BlobStore, o Options) (Result, error) {
-	r := &run{from: from, to: to, store: o.Store, reader: blobs.New(from, o.Read)}
+	reader := blobs.New(from, blobs.Options{Distant: o.Distant, MaxAge: o.MaxAge, Progress: o.Progress})
+	r := &run{from: from, to: to, store: o.Store, reader: reader}
 	all, err := catalog.Services(ctx, from)
 	for dir, derr := range to.Dirs(ctx, "") { // a service may be in the export alone
 		if name, ok := strings.CutPrefix(dir, "service="); ok && record.ValidStored(name) {
