@@ -235,9 +235,9 @@ func (a *app) leave(ctx context.Context) (ended func()) {
 	}
 }
 
-// progressTo is the terminal for the line of progress; nil: there is none.
+// progressTo is the terminal for the line of progress; nil: there is none, or DuckDB has it.
 func (a *app) progressTo() io.Writer {
-	if !a.env.errTTY || a.Quiet || a.verb.Name == "serve" {
+	if !a.env.errTTY || a.Quiet || slices.Contains([]string{"serve", "duckdb"}, a.verb.Name) {
 		return nil
 	}
 	return a.env.stderr

@@ -53,12 +53,19 @@ func TestDuckDBView(t *testing.T) {
 	if got := view("web"); got != view("web", "--print") {
 		t.Errorf("DuckDB reads %.200s", got)
 	}
-	got := view("we?", "--export", "la'ke/")
-	if !strings.Contains(got, "read_parquet('la''ke/*/*/*.parquet'") || !strings.Contains(got, "GLOB 'we?'") {
-		t.Error(got)
+	got := view("[^a]?", "--export", "dir:la'ke") + view("api,WEB", "--export", "lake/")
+	for _, want := range []string{
+		"(['la''ke/service=[!a]?/*/*.parquet'],", "(['lake/service=api/*/*.parquet',\n'lake/service=web/*/*.parquet'],",
+	} {
+		if !strings.Contains(got, want) {
+			t.Error(got)
+		}
 	}
 	t.Setenv("PATH", t.TempDir())
 	if code, _, errs := terminal(t, root, "duckdb"); code != 2 || !strings.Contains(errs, "--print prints the SQL") {
+		t.Error(code, errs)
+	}
+	if code, _, errs := terminal(t, root, "duckdb", "--since", "1m"); code != 1 || !strings.Contains(errs, "no blob has records") {
 		t.Error(code, errs)
 	}
 	if code, _, errs := terminal(t, root, "duckdb", "nosuch"); code != 2 || !strings.Contains(errs, "nosuch") {

@@ -42,9 +42,9 @@ func main() {
 }
 
 // unwatched is how long a signal ends a run at once. Only tail has to say on a signal where
-// another run goes on, and serve has clients.
+// another run goes on, serve has clients, and duckdb passes Ctrl-C on.
 func unwatched(args []string) time.Duration {
-	if slices.Contains(args, "tail") || slices.Contains(args, "serve") {
+	if slices.Contains(args, "tail") || slices.Contains(args, "serve") || slices.Contains(args, "duckdb") {
 		return 0
 	}
 	return 50 * time.Millisecond

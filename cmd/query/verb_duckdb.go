@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"blobtail/internal/cli"
@@ -25,23 +27,34 @@ func (c *duckdbCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	quoted := func(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
-	from := "* FROM read_parquet(" + quoted(strings.TrimSuffix(c.Export, "/")+"/*/*/*.parquet") +
-		", union_by_name=true, hive_types={'service': VARCHAR}) WHERE service GLOB " + quoted(cmp.Or(c.Service, "*")) + " AND "
-	if root := a.config.Store.Dir(); c.Export == "" {
-		var blobs []string
-		code, err = keys(ctx, a, c.Service, rng, func(name string) { blobs = append(blobs, quoted(filepath.Join(root, name))) })
-		if err == nil && root == "" {
-			err = cli.Usagef("the view is of blobs in a directory, or of an export: --export az://CONTAINER")
+	services, err := servicesOf([]string{cmp.Or(c.Service, "*")})
+	if err != nil {
+		return 0, err
+	}
+	var files []string
+	add := func(path string) { files = append(files, "'"+strings.ReplaceAll(path, "'", "''")+"'") }
+	view := "*\nFROM read_parquet([%s], union_by_name=true, hive_types={'service': VARCHAR})"
+	switch root := a.config.Store.Dir(); {
+	case c.Export != "":
+		place := strings.TrimPrefix(strings.TrimSuffix(c.Export, "/"), "dir:")
+		for _, name := range services { // DuckDB has ! where we have ^
+			add(place + "/service=" + strings.ReplaceAll(name, "[^", "[!") + "/*/*.parquet")
 		}
-		if err != nil || len(blobs) == 0 {
+	case root == "":
+		return 0, cli.Usagef("the view is of blobs in a directory, or of an export: --export az://CONTAINER")
+	default:
+		view = "(json->>'ts')::TIMESTAMP_NS AS time, json->>'level' AS level, json->>'service' AS service, json->>'msg' AS message, " +
+			"json AS record\nFROM read_ndjson_objects([%s], compression='zstd')"
+		code, err = keys(ctx, a, services, rng, func(name string) { add(filepath.Join(root, name)) })
+		if err == nil && len(files) == 0 {
+			a.Complain("no blob has records of that range; new records are in no blob for some minutes")
+		}
+		if err != nil || len(files) == 0 {
 			return code, err
 		}
-		from = "(json->>'ts')::TIMESTAMP_NS AS time, json->>'level' AS level, json->>'service' AS service, json->>'msg' AS message, " +
-			"json AS record\nFROM read_ndjson_objects([" + strings.Join(blobs, ",\n") + "], compression='zstd') WHERE "
 	}
-	since, until := rfc3339(max(rng.From, 0)), rfc3339(min(rng.To, 9e18)) // DuckDB takes no time at the ends of int64
-	sql := fmt.Sprintf("CREATE VIEW logs AS SELECT %stime >= '%s' AND time < '%s';\n", from, since, until)
+	sql := fmt.Sprintf("CREATE VIEW logs AS SELECT "+view+" WHERE time >= '%s' AND time < '%s';\n", strings.Join(files, ",\n"),
+		rfc3339(max(rng.From, -92e17)), rfc3339(min(rng.To, 92e17))) // DuckDB takes no time at the ends of int64
 	if c.Print {
 		_, err = fmt.Fprint(a.out, sql)
 		return code, err
@@ -51,7 +64,9 @@ func (c *duckdbCmd) run(ctx context.Context, a *app) (code int, err error) {
 		return 0, err
 	}
 	defer os.Remove(file.Name())
-	cmd := exec.CommandContext(ctx, "duckdb", "-cmd", ".read '"+file.Name()+"'")
+	signal.Reset(os.Interrupt) // Ctrl-C ends a query of DuckDB, and nothing else
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	cmd := exec.CommandContext(ctx, "duckdb", "-cmd", ".read "+strconv.Quote(file.Name()))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.env.stdout, os.Stderr
 	_, err = file.WriteString(sql)
 	if err = errors.Join(err, file.Close()); err == nil {

@@ -192,17 +192,16 @@ func (c *lsCmd) names(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	return keys(ctx, a, c.Service, rng, func(name string) { fmt.Fprintln(a.out, cli.SafeLine(name)) })
+	services, err := servicesOf([]string{cmp.Or(c.Service, "*")})
+	if err != nil {
+		return 0, err
+	}
+	return keys(ctx, a, services, rng, func(name string) { fmt.Fprintln(a.out, cli.SafeLine(name)) })
 }
 
 // keys finds the blobs that a read takes. It asks no ingester.
-func keys(ctx context.Context, a *app, service string, rng reading.Range, each func(name string)) (code int, err error) {
-	w := whole{ask: reading.Ask{Services: []string{"*"}, Range: rng}, live: "off", listing: true, blobs: true}
-	if service != "" {
-		if w.ask.Services, err = servicesOf([]string{service}); err != nil {
-			return 0, err
-		}
-	}
+func keys(ctx context.Context, a *app, services []string, rng reading.Range, each func(name string)) (code int, err error) {
+	w := whole{ask: reading.Ask{Services: services, Range: rng}, live: "off", listing: true, blobs: true}
 	w.read = func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
 		store, ok := from.(*reading.Store)
 		if !ok {

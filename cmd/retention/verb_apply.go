@@ -9,7 +9,6 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/units"
 	"blobtail/retention"
-	"blobtail/retention/export"
 	"blobtail/storage"
 )
 
@@ -91,6 +90,6 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 	if a.config.Close.Export.String() == "" {
 		return code, nil
 	}
-	exported, err := a.export(ctx, export.Options{MaxAge: o.Grace / 2})
+	exported, err := a.export(ctx, a.config.Close.Export, []string{"*"}, o)
 	return cmp.Or(code, exported), err
 }

@@ -5,64 +5,61 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"runtime/debug"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid"
 	"blobtail/internal/units"
+	"blobtail/retention"
 	"blobtail/retention/export"
 )
 
 type exportCmd struct {
-	Services []string       `arg:"" optional:"" name:"service" help:"Services or globs; all if none."`
-	Parquet  bool           `help:"Write Parquet: there is no other form."`
-	To       openstore.Spec `help:"Where the export is, or will be (close.export of the configuration)." placeholder:"STORE"`
+	Services []string       `arg:"" optional:"" name:"service" default:"*" help:"Services or globs; all if none."`
+	Parquet  bool           `help:"Write Parquet: there is no other form." required:""`
+	To       openstore.Spec `help:"Where the export is, or will be: a directory or a container of its own." required:"" placeholder:"STORE"`
 }
 
 func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
-	if !c.Parquet {
-		return 0, cli.Usagef("say the form of the export: --parquet, there is no other one")
-	}
 	if err := fold(&c.Services); err != nil {
 		return 0, err
-	}
-	if c.To != (openstore.Spec{}) {
-		a.config.Close.Export = c.To
 	}
 	o, err := a.open(ctx, nil, "", true)
 	if err != nil {
 		return 0, err
 	}
-	return a.export(ctx, export.Options{Services: c.Services, MaxAge: o.Grace / 2})
+	return a.export(ctx, c.To, c.Services, o)
 }
 
 // export makes the export what the closed days of the store are, and tells what it did.
-func (a *app) export(ctx context.Context, o export.Options) (code int, err error) {
-	spec := a.config.Close.Export
-	if err := a.apart(spec); err != nil {
+func (a *app) export(ctx context.Context, place openstore.Spec, services []string, job retention.Options) (code int, err error) {
+	o := export.Options{Services: services, Distant: a.config.Store.Remote(), MaxAge: job.Grace / 2, Progress: &a.progress}
+	if err := a.apart(place); err != nil {
 		return 0, err
 	}
 	if o.Store, err = storeid.Read(ctx, a.store.Blobs); err != nil && !errors.As(err, new(*storeid.CopyError)) {
 		return 0, err
 	}
-	to, err := openstore.OpenWith(ctx, spec, true, openstore.Options{Bare: true})
+	to, err := openstore.OpenWith(ctx, place, true, openstore.Options{Bare: true})
 	if err != nil {
-		return 0, cli.Usagef("--to %s: %v", spec, err) // the error may be one that is explained by --store
+		return 0, cli.Usagef("--to %s: %v", place, err) // the error may be one that is explained by --store
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	o.Distant, o.Progress = a.config.Store.Remote(), &a.progress
+	if _, err := to.Blobs.Stat(ctx, storeid.Key); err == nil {
+		return 0, cli.Usagef("--to %s: it is a store of records; take another place", place)
+	}
+	debug.SetMemoryLimit(320 << 20) // messages of 1 MB make much garbage
 	r, err := export.Run(ctx, a.store.Blobs, to.Blobs, o)
-	if err == nil && r.Services == 0 && len(o.Services) > 0 {
-		err = cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(o.Services, " or "))
+	if err == nil && r.Unknown != "" {
+		err = cli.Usagef("no service is called %s; logquery ls has those that there are", r.Unknown)
 	}
 	if err != nil {
 		a.Problems(r.Problems)
 		return 0, err
 	}
-	_, err = fmt.Fprintf(os.Stdout, "exported %s with %s and %s; removed %s that the store has hidden; "+
-		"left %s that retention close has to look at; %s\n",
-		units.Count(r.Made, "day"), units.Count(r.Records, "record"), units.Count(r.Bytes, "byte"), units.Count(r.Removed, "day"),
-		units.Count(r.Unclosed, "day"), units.Count(r.Services, "service"))
+	_, err = fmt.Fprintf(os.Stdout, "exported %s with %s; removed %s that the store has hidden; looked at %s\n",
+		units.Count(r.Made, "closed day"), units.Count(r.Records, "record"), units.Count(r.Removed, "day"),
+		units.Count(r.Services, "service"))
 	return a.verdict(r.Problems, r.Made+r.Removed > 0), err
 }

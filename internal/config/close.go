@@ -12,10 +12,9 @@ import (
 
 // Close is how days that are over are closed.
 type Close struct {
-	After Duration `yaml:"after"` // the end of a day
-	Key   string   `yaml:"key"`   // file of the Ed25519 key that signs; "": nothing is signed
-	// Export is the store to which retention apply exports closed days as Parquet; "": none.
-	Export openstore.Spec `yaml:"export"`
+	After  Duration       `yaml:"after"`  // the end of a day
+	Key    string         `yaml:"key"`    // file of the Ed25519 key that signs; "": nothing is signed
+	Export openstore.Spec `yaml:"export"` // where retention apply exports closed days; "": nowhere
 }
 
 // PrivateKey reads the key; nil if none is configured.

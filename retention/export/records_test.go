@@ -296,15 +296,15 @@ func TestFields(t *testing.T) {
 	})
 }
 
-// A large day has several files and groups of rows, cut at hours where they can be. A late record changes
-// the files of its hours alone. In a directory they are files that any program reads.
+// A large day has several files and groups of rows. A late record changes none before it. In a directory
+// they are files that any program reads, and what a killed run has left goes.
 func TestLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, day := house(t)
 		defer h.Stop()
 		rnd := rand.New(rand.NewPCG(1, 2))
 		text := make([]byte, 100<<10)
-		for i := range 10 {
+		for i := range 11 {
 			var lines []box.Line
 			for n := range 60 {
 				for k := range text {
@@ -332,12 +332,19 @@ func TestLarge(t *testing.T) {
 		if err != nil || opened(t, body).NumRows() != all[0].NumRows() {
 			t.Errorf("%v", err)
 		}
-		send(t, h, box.Line{Time: day.Add(20 * time.Hour), Service: "web"})
+		send(t, h, box.Line{Time: day.Add(21 * time.Hour), Service: "web"})
 		closes(t, h)
+		left := filepath.Join(path, filepath.Dir(was[0]), ".tmp-left")
+		if err := os.WriteFile(left, []byte("a secret"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		exports(t, h, to)
 		compare(t, h, to, "web", day)
 		if now := files(t, to); len(now) != 2 || now[0] != was[0] || now[1] == was[1] {
 			t.Errorf("%v, were %v", now, was)
+		}
+		if _, err := os.Stat(left); !os.IsNotExist(err) {
+			t.Error(err)
 		}
 	})
 }

@@ -12,27 +12,21 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
-	"blobtail/internal/spill"
 	"blobtail/reading/survey"
 	"blobtail/record"
 )
 
 const (
-	// A group of rows ends with so many rows, for DuckDB, or bytes of lines. A file ends behind a group or an
-	// hour, with so many bytes: it is in memory while it is stored.
-	groupRows, groupBytes, fileBytes, hourBytes = 122_880, 64 << 20, 64 << 20, 32 << 20
-	batchRows, batchBytes                       = 1024, 1 << 20 // of values that are handed on
-	pageBytes, dictionaryBytes                  = 256 << 10, 256 << 10
-	bloomBits                                   = 10 // of a value: one answer of a hundred is wrong
+	// A group of rows ends with so many rows, for DuckDB, or bytes of lines. A file ends behind a group with so
+	// many bytes: it is in memory.
+	groupRows, groupBytes, fileBytes = 122_880, 24 << 20, 16 << 20
+	pageBytes, dictionaryBytes       = 256 << 10, 256 << 10
+	bloomBits                        = 10 // of a value: one answer of a hundred is wrong
+	mostFields                       = 60 // that have columns of their own
 )
 
-// mostFields is how many fields have columns of their own.
-const mostFields = 60
-
-// heads are the columns before those of fields, and rest is the one behind them, of all other fields.
-var heads = []string{"time", "level", "service", "message"}
-
-const rest = "rest"
+// heads are the columns before those of fields. The last one, rest, is behind them, with all other fields.
+var heads = []column{{"time", survey.Int}, {"level", survey.String}, {"service", survey.String}, {"message", survey.String}}
 
 // isColumn tells names that all engines take, of which Spark is the strictest.
 var isColumn = regexp.MustCompile(`^[^ ,;{}()="\x60\pC\pZ]{1,128}$`)
@@ -48,26 +42,27 @@ type column struct {
 
 // columnsOf chooses the fields that most records have. Engines take upper and lower case for equal, and the
 // name of a directory for that of a column: a field whose name is taken has none.
-func columnsOf(fields []*survey.Field) (all []column) {
+func columnsOf(fields []*survey.Field) []column {
 	fields = slices.SortedFunc(slices.Values(fields), func(a, b *survey.Field) int {
 		return cmp.Or(cmp.Compare(b.Present, a.Present), cmp.Compare(a.Name, b.Name))
 	})
-	taken := append([]string{rest, "date"}, heads...)
+	all, taken := slices.Clone(heads), []string{"time", "level", "service", "message", "rest", "date"}
 	for _, f := range fields {
-		if folded := strings.ToLower(f.Name); len(all) < mostFields && isColumn.MatchString(f.Name) && !slices.Contains(taken, folded) {
+		folded := strings.ToLower(f.Name)
+		if len(all) < len(heads)+mostFields && isColumn.MatchString(f.Name) && !slices.Contains(taken, folded) {
 			taken, all = append(taken, folded), append(all, column{f.Name, typeOf(f.Types &^ survey.Null)})
 		}
 	}
-	return all
+	return append(all, column{"rest", survey.Object})
 }
 
 func typeOf(t survey.Types) survey.Types {
-	switch {
-	case t == survey.Int, t == survey.Bool:
+	switch t {
+	case survey.Int, survey.Float, survey.Bool:
 		return t
-	case t != 0 && t&^(survey.Int|survey.Float) == 0:
+	case survey.Int | survey.Float:
 		return survey.Float
-	case t != 0 && t&^(survey.Object|survey.Array) == 0:
+	case survey.Object, survey.Array, survey.Object | survey.Array:
 		return survey.Object
 	}
 	return survey.String
@@ -77,172 +72,115 @@ func typeOf(t survey.Types) survey.Types {
 // the column; and a filter of a dictionary does not know the values behind its end.
 func (c *column) isID() bool { return c.of&(survey.Int|survey.String) != 0 && ids.MatchString(c.name) }
 
-func dict(n parquet.Node) parquet.Node  { return parquet.Encoded(n, &parquet.RLEDictionary) }
-func plain(n parquet.Node) parquet.Node { return parquet.Encoded(n, &parquet.Plain) }
-
 func (c *column) node() parquet.Node {
 	n := map[survey.Types]parquet.Node{survey.Int: parquet.Int(64), survey.Float: parquet.Leaf(parquet.DoubleType),
 		survey.Bool: parquet.Leaf(parquet.BooleanType), survey.Object: parquet.JSON(), survey.String: parquet.String()}[c.of]
-	if c.isID() || c.of == survey.Bool || c.of == survey.Object {
-		return parquet.Optional(plain(n))
+	switch {
+	case c.name == "time":
+		return parquet.Encoded(parquet.Timestamp(parquet.Nanosecond), &parquet.DeltaBinaryPacked)
+	case c.name == "message", c.isID(), c.of == survey.Bool, c.of == survey.Object:
+		return parquet.Optional(parquet.Encoded(n, &parquet.Plain))
 	}
-	return parquet.Optional(dict(n))
+	return parquet.Optional(parquet.Encoded(n, &parquet.RLEDictionary))
 }
 
-// ordered is a group whose columns have places.
+// ordered is a group whose columns are in an order.
 type ordered struct {
 	parquet.Group
-	at map[string]int
+	fields []parquet.Field
 }
 
 // Fields implements parquet.Node.
-func (o ordered) Fields() []parquet.Field {
-	all := o.Group.Fields()
-	slices.SortFunc(all, func(a, b parquet.Field) int { return cmp.Compare(o.at[a.Name()], o.at[b.Name()]) })
-	return all
-}
-
-// schema has the columns of a day, and says where they are.
-func schema(columns []column) (*parquet.Schema, map[string]int) {
-	o := ordered{parquet.Group{
-		"time": parquet.Encoded(parquet.Timestamp(parquet.Nanosecond), &parquet.DeltaBinaryPacked), "level": dict(parquet.String()),
-		"service": dict(parquet.String()), "message": plain(parquet.String()), rest: parquet.Optional(plain(parquet.JSON())),
-	}, map[string]int{rest: len(heads) + len(columns)}}
-	for i, name := range heads {
-		o.at[name] = i
-	}
-	for i, c := range columns {
-		o.Group[c.name], o.at[c.name] = c.node(), len(heads)+i
-	}
-	return parquet.NewSchema("record", o), o.at
-}
+func (o ordered) Fields() []parquet.Field { return o.fields }
 
 // A writer makes files of lines.
 type writer struct {
-	space   *spill.Space
+	create  func(file []byte) error
 	columns []column
 	at      map[string]int // places of columns
-	options []parquet.WriterOption
 	records int64
-	ends    []int64 // of files in the space
 
-	out         *parquet.GenericWriter[any] // nil: no file is open
-	written     int64                       // to the space
-	hour        int64
-	rows, bytes int           // of the group
-	batch       []parquet.Row // its first n have values
-	n           int
+	out         *parquet.GenericWriter[any]
+	file        bytes.Buffer
+	rows, bytes int         // of the group
 	nulls       parquet.Row // a row without values
-	text, rest  []byte      // of the batch, and of a line
+	row         [1]parquet.Row
+	text, rest  []byte // of the row
+	name        []byte // of a field
 }
 
-func newWriter(space *spill.Space, codec *zstd.Codec, fields []*survey.Field) *writer {
-	w := &writer{space: space, columns: columnsOf(fields)}
-	schema, at := schema(w.columns)
-	w.at, w.nulls, w.batch = at, make(parquet.Row, len(at)), make([]parquet.Row, batchRows)
-	for i := range w.nulls {
-		w.nulls[i] = parquet.NullValue().Level(0, 0, i)
-	}
+func newWriter(codec *zstd.Codec, fields []*survey.Field, create func(file []byte) error) *writer {
+	w := &writer{create: create, columns: columnsOf(fields), at: map[string]int{}}
+	group := parquet.Group{}
 	var filters []parquet.BloomFilterColumn
-	for _, c := range w.columns {
+	for i, c := range w.columns {
+		group[c.name], w.at[c.name], w.nulls = c.node(), i, append(w.nulls, parquet.NullValue().Level(0, 0, i))
 		if c.isID() {
 			filters = append(filters, parquet.SplitBlockFilter(bloomBits, c.name))
 		}
 	}
-	w.options = []parquet.WriterOption{schema, parquet.Compression(codec), parquet.CreatedBy("blobtail", strconv.Itoa(form), ""),
+	order := func(a, b parquet.Field) int { return w.at[a.Name()] - w.at[b.Name()] }
+	schema := parquet.NewSchema("record", ordered{group, slices.SortedFunc(slices.Values(group.Fields()), order)})
+	w.out = parquet.NewGenericWriter[any](&w.file, schema, parquet.Compression(codec), parquet.CreatedBy("blobtail", "1", ""),
 		parquet.DataPageVersion(1), parquet.DataPageStatistics(false), // the index of pages has them
 		parquet.PageBufferSize(pageBytes), parquet.DictionaryMaxBytes(dictionaryBytes), parquet.BloomFilters(filters...),
-		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending("time")))}
+		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending("time"))))
 	return w
-}
-
-// Write implements io.Writer for the open file.
-func (w *writer) Write(p []byte) (int, error) {
-	_, err := w.space.Write(p)
-	w.written += int64(len(p))
-	return len(p), err
 }
 
 // add adds whole lines.
 func (w *writer) add(lines []byte) (err error) {
 	for line := range bytes.Lines(lines) {
-		ns, _ := record.LineTime(line)
-		if err = w.cut(ns / 3600e9); err != nil {
+		w.row[0], w.text = append(w.row[0][:0], w.nulls...), w.text[:0]
+		w.line(w.row[0], line)
+		_, err = w.out.WriteRows(w.row[:])
+		w.records, w.rows, w.bytes = w.records+1, w.rows+1, w.bytes+len(line)
+		if err == nil && (w.rows == groupRows || w.bytes >= groupBytes) {
+			w.rows, w.bytes, err = 0, 0, w.out.Flush()
+			if err == nil && w.file.Len() >= fileBytes {
+				err = w.close()
+			}
+		}
+		if err != nil {
 			break
 		}
-		w.batch[w.n] = append(w.batch[w.n][:0], w.nulls...)
-		w.line(w.batch[w.n], line, ns)
-		w.n, w.records, w.rows, w.bytes = w.n+1, w.records+1, w.rows+1, w.bytes+len(line)
-		if w.n == batchRows || len(w.text) >= batchBytes {
-			err = w.flush()
-		}
 	}
 	return err
 }
 
-// cut begins and ends files and groups of rows, before a record of an hour.
-func (w *writer) cut(hour int64) (err error) {
-	full, next := w.rows >= groupRows || w.bytes >= groupBytes, hour != w.hour
-	if w.hour = hour; w.out != nil && full {
-		err = w.group()
-	}
-	if w.out != nil && err == nil && (full && w.out.Size() >= fileBytes || next && w.out.Size() >= hourBytes) {
-		err = w.close()
-	}
-	if w.out == nil {
-		w.out = parquet.NewGenericWriter[any](w, w.options...)
-	}
-	return err
-}
-
-// group ends a group of rows.
-func (w *writer) group() error {
-	w.rows, w.bytes = 0, 0
-	if err := w.flush(); err != nil {
-		return err
-	}
-	return w.out.Flush()
-}
-
-// close ends a file, if one is open.
+// close ends a file, if it has records.
 func (w *writer) close() error {
-	if w.out == nil {
+	if w.file.Len()+w.rows == 0 {
 		return nil
 	}
-	err := w.group()
+	err := w.out.Close()
 	if err == nil {
-		err = w.out.Close()
+		err = w.create(w.file.Bytes())
 	}
-	w.ends, w.out = append(w.ends, w.written), nil
-	return err
-}
-
-// flush hands the batch on.
-func (w *writer) flush() error {
-	_, err := w.out.WriteRows(w.batch[:w.n])
-	w.n, w.text = 0, w.text[:0]
+	w.rows, w.bytes = 0, 0
+	w.file.Reset()
+	w.out.Reset(&w.file)
 	return err
 }
 
 // line sets the values of a row.
-func (w *writer) line(row parquet.Row, line []byte, ns int64) {
+func (w *writer) line(row parquet.Row, line []byte) {
+	ns, _ := record.LineTime(line)
 	row[0] = parquet.Int64Value(ns).Level(0, 0, 0)
 	all := record.Walk(line)
 	all.Member()
-	for i := range heads[1:] { // the first fields of a line are always there
+	for i := 1; i < len(heads); i++ { // the first fields of a line are always there
 		_, value, _ := all.Member()
-		row[i+1] = w.textOf(value).Level(0, 0, i+1)
+		row[i] = w.textOf(value).Level(0, 1, i)
 	}
+	last := len(row) - 1
 	w.rest = w.rest[:0]
 	for key, value, ok := all.Member(); ok; key, value, ok = all.Member() {
-		name := key
-		if bytes.IndexByte(key, '\\') >= 0 {
-			name = record.AppendUnescaped(nil, key)
-		}
+		w.name = record.AppendUnescaped(w.name[:0], key)
 		v, ok := parquet.NullValue(), false
-		i := w.at[string(name)]
-		if at := i - len(heads); at >= 0 && at < len(w.columns) && row[i].IsNull() {
-			v, ok = w.value(&w.columns[at], value)
+		i := w.at[string(w.name)]
+		if i >= len(heads) && i < last && row[i].IsNull() {
+			v, ok = w.value(&w.columns[i], value)
 		}
 		switch {
 		case !ok:
@@ -251,7 +189,7 @@ func (w *writer) line(row parquet.Row, line []byte, ns int64) {
 			row[i] = v.Level(0, 1, i)
 		}
 	}
-	if last := len(row) - 1; len(w.rest) > 0 {
+	if len(w.rest) > 0 {
 		w.rest[0] = '{'
 		row[last] = w.kept(append(w.rest, '}')).Level(0, 1, last)
 	}
@@ -276,7 +214,7 @@ func (w *writer) value(c *column, value []byte) (parquet.Value, bool) {
 	return w.kept(value), true
 }
 
-// kept copies a text until the end of the batch, and textOf the text of a string of JSON.
+// kept copies a text until the end of the row, and textOf the text of a string of JSON.
 func (w *writer) kept(text []byte) parquet.Value {
 	from := len(w.text)
 	w.text = append(w.text, text...)

@@ -150,8 +150,8 @@ var allowed = map[string][]string{
 	},
 
 	"retention/export": {
-		"record", "storage", "catalog/closed", "catalog/hold", "catalog/horizon", "catalog", "internal/progress", "internal/spill",
-		"reading/blobs", "reading/survey", "retention/closing",
+		"record", "storage", "catalog/closed", "catalog/hold", "catalog/horizon", "catalog", "internal/progress",
+		"reading/blobs", "reading/survey",
 	},
 
 	// 4: wiring.
