@@ -17,11 +17,14 @@ import (
 
 type exportCmd struct {
 	Services []string       `arg:"" optional:"" name:"service" default:"*" help:"Services or globs; all if none."`
-	Parquet  bool           `help:"Write Parquet: there is no other form." required:""`
+	Parquet  bool           `help:"Write Parquet: there is no other form."`
 	To       openstore.Spec `help:"Where the export is, or will be: a directory or a container of its own." required:"" placeholder:"STORE"`
 }
 
 func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
+	if !c.Parquet {
+		return 0, cli.Usagef("say the form of the export: --parquet, there is no other one")
+	}
 	if err := fold(&c.Services); err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -156,16 +157,13 @@ func (r *run) day(ctx context.Context, l *catalog.Listing, old exported) error {
 
 // remove removes a day from the export that the store does not show.
 func (r *run) remove(ctx context.Context, service string, day horizon.Day, old exported) error {
-	_, err := r.marked(ctx, old)
-	if err != nil {
-		return err
-	}
+	_, merr := r.marked(ctx, old)
 	hidden, err := horizon.Read(ctx, r.from, service)
 	if err == nil && !hidden.Hides(service, day) {
 		err = errors.New("the store has nothing of that day, and does not say why; if it is right, delete these files by hand")
 	}
 	holds, herr := hold.List(ctx, r.from)
-	if err = errors.Join(err, herr); err != nil || holds.Of(service, day) != nil {
+	if err = cmp.Or(merr, err, herr); err != nil || holds.Of(service, day) != nil {
 		return err
 	}
 	r.out.Removed++

@@ -304,7 +304,7 @@ func TestLarge(t *testing.T) {
 		defer h.Stop()
 		rnd := rand.New(rand.NewPCG(1, 2))
 		text := make([]byte, 100<<10)
-		for i := range 11 {
+		for i := range 5 {
 			var lines []box.Line
 			for n := range 60 {
 				for k := range text {

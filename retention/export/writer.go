@@ -100,13 +100,12 @@ type writer struct {
 	at      map[string]int // places of columns
 	records int64
 
-	out         *parquet.GenericWriter[any]
-	file        bytes.Buffer
-	rows, bytes int         // of the group
-	nulls       parquet.Row // a row without values
-	row         [1]parquet.Row
-	text, rest  []byte // of the row
-	name        []byte // of a field
+	out              *parquet.GenericWriter[any]
+	file             bytes.Buffer
+	rows, bytes      int         // of the group
+	nulls            parquet.Row // a row without values
+	row              [1]parquet.Row
+	text, rest, name []byte // of the row, and of a field
 }
 
 func newWriter(codec *zstd.Codec, fields []*survey.Field, create func(file []byte) error) *writer {
