@@ -85,8 +85,6 @@ type compiled struct {
 
 	searched []string // lines of a search
 	queries  []*search.Query
-
-	elsewhere *told // nil: no other process is asked
 }
 
 // selection is the choice of services by the selector of a pipeline.
@@ -226,10 +224,9 @@ func (a *Ask) ReadsLines() bool {
 
 // notes explain, after a read of so many records, why no record has matched.
 func (a *Ask) notes(records int64) (notes []string) {
-	if records > 0 && a.where != nil && a.elsewhere != nil && a.elsewhere.any {
-		a.where.Found() // by another process, perhaps
+	if a.Here.Part != nil {
+		return a.found()
 	}
-	defer func() { notes = a.elsewhere.common(notes) }()
 	notes = a.remarks(records == 0)
 	if a.parser != nil && a.parser.note() != "" {
 		return append(notes, a.parser.note())

@@ -42,7 +42,7 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return &Histogram{}, &Outcome{}, err
 	}
-	h, a.elsewhere, a.byName = &Histogram{}, &told{}, by.Apart != nil || slices.Contains(by.Split, "service")
+	h, a.byName = &Histogram{}, by.Apart != nil || slices.Contains(by.Split, "service")
 	a.Limit, a.First, a.Reverse, a.Edges = 0, 0, false, blobs.Edges{}
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		services := named(&q)

@@ -57,7 +57,7 @@ func (s *Store) fill(ctx context.Context, n *Numbers, q *metric.Query, request i
 	if err != nil {
 		return &Outcome{}, &AskError{"logql", err}
 	}
-	a := Ask{Range: Range{From: r.From, To: r.To}, Here: Here{Sure: true}, compiled: compiled{elsewhere: &told{}}}
+	a := Ask{Range: Range{From: r.From, To: r.To}, Here: Here{Sure: true}}
 	if err := n.choose(&a, r); err != nil {
 		return &Outcome{}, err
 	}

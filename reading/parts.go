@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/internal/units"
+	"blobtail/internal/where"
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed"
 	"blobtail/record"
@@ -30,8 +31,8 @@ type Sharing interface {
 // Answer is that of a part of a question.
 type Answer struct {
 	blobs.Summary
-	Notes []string
-	Part  *Part // to a joint question
+	Notes []string // that of a part has what notes are made of
+	Part  *Part    // to a joint question
 }
 
 // Division is a question that is divided by time alone.
@@ -132,17 +133,22 @@ func (d *Division) Here(ctx context.Context, rng Range, limit int, emit func(lin
 	return ans, err
 }
 
-// Hear notes what another process says of its part. Of lines this process knows all but the notes of a
-// condition.
+// Hear adds what another process has found to what the notes are made of.
 func (d *Division) Hear(notes []string) {
-	t := d.ask.elsewhere
-	if d.Joint == nil && d.ask.where == nil {
-		return
+	for _, note := range notes {
+		f := findings{}
+		if json.Unmarshal([]byte(note), &f) != nil {
+			continue
+		}
+		if f.Where != nil && d.ask.where != nil {
+			d.ask.where.Join(f.Where)
+		}
+		if p := d.ask.parser; p != nil {
+			p.read.Add(f.Read)
+			p.made.Add(f.Made)
+			p.other.CompareAndSwap(nil, f.Other)
+		}
 	}
-	if t.any {
-		notes = t.common(notes)
-	}
-	t.any, t.notes = true, notes
 }
 
 // Join adds the next answer to a part of a joint question, in order of time.
@@ -185,7 +191,7 @@ type part struct {
 }
 
 // partVersion is that of parts. It changes with the meaning of a question, and of its answer.
-const partVersion = "2"
+const partVersion = "3"
 
 // String is the text form.
 func (p *part) String() string {
@@ -229,17 +235,21 @@ func (s *Store) mayRead(services []string) string {
 	return ""
 }
 
-// told are the notes that all answers of others have: what no record of one part has, those of another may
-// have.
-type told struct {
-	any   bool
-	notes []string
+// findings are what notes are made of, which tell of all parts. The note of a part has them.
+type findings struct {
+	Where      *where.Findings
+	Read, Made int64 // messages
+	Other      *string
 }
 
-// common leaves out notes that the answers of others do not have.
-func (t *told) common(notes []string) []string {
-	if t == nil || !t.any {
-		return notes
+func (a *Ask) found() []string {
+	var f findings
+	if a.where != nil {
+		f.Where = a.where.Findings()
 	}
-	return slices.DeleteFunc(notes, func(note string) bool { return !slices.Contains(t.notes, note) })
+	if p := a.parser; p != nil {
+		f.Read, f.Made, f.Other = p.read.Load(), p.made.Load(), p.other.Load()
+	}
+	text, _ := json.Marshal(f)
+	return []string{string(text)}
 }

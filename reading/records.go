@@ -27,7 +27,7 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return &Outcome{}, err
 	}
-	if a.elsewhere = (&told{}); a.Here.Part == nil {
+	if a.Here.Part == nil {
 		emit = a.Parsed(emit)
 	}
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
@@ -63,7 +63,7 @@ func (s *Store) Entries(ctx context.Context, a Ask, visit func(*record.Entry) er
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return &Outcome{}, err
 	}
-	visit, a.elsewhere = a.parsedEntry(visit), &told{}
+	visit = a.parsedEntry(visit)
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
 		reader = s.lines(&a, reader)
 		switch {
@@ -139,7 +139,6 @@ func (s *Store) Count(ctx context.Context, a Ask) (*Outcome, error) {
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return &Outcome{}, err
 	}
-	a.elsewhere = &told{}
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
 		plan, err := reader.Plan(ctx, q)
 		if err != nil {

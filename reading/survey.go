@@ -40,7 +40,7 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return nil, &Outcome{}, err
 	}
-	a.Limit, a.First, a.Reverse, a.Edges, a.byName, a.elsewhere = 0, 0, false, blobs.Edges{}, true, &told{}
+	a.Limit, a.First, a.Reverse, a.Edges, a.byName = 0, 0, false, blobs.Edges{}, true
 	f = &Survey{Of: -1}
 	of := newSurvey(budget.Of(ctx), &o, 1)
 	out, err = s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {

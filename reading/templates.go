@@ -137,7 +137,7 @@ func (s *Store) Patterns(ctx context.Context, a Ask, o PatternOptions) (*Pattern
 
 // mine passes the records of a window to a miner.
 func (s *Store) mine(ctx context.Context, a Ask, sample int, b *PatternBasis, m *patterns.Miner, window int) (*Outcome, error) {
-	a.Limit, a.First, a.Reverse, a.Edges, a.elsewhere = 0, 0, false, blobs.Edges{}, &told{}
+	a.Limit, a.First, a.Reverse, a.Edges = 0, 0, false, blobs.Edges{}
 	b.Of = -1
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		if sample > 0 {

@@ -244,12 +244,13 @@ func (e *Expr) clash(value func(field string) any, failing bool) (text, search s
 type trouble struct {
 	text, search string
 	lines        map[uint64]bool // hashes: a read may see a record twice
+	others       int             // that other processes have read
 }
 
 func (t *trouble) note(meant func(condition string) string) string {
 	records := "1 record"
-	if n := len(t.lines); n == mostCounted {
-		records = fmt.Sprint(n, " records or more")
+	if n := len(t.lines) + t.others; n >= mostCounted {
+		records = fmt.Sprint(mostCounted, " records or more")
 	} else if n > 1 {
 		records = fmt.Sprint(n, " records")
 	}
@@ -277,21 +278,27 @@ type troubles struct {
 
 // add counts a record. It reports whether more records would be counted.
 func (t *troubles) add(key, text, search string, seed maphash.Seed, line []byte) (more bool) {
-	one := t.by[key]
+	one := t.of(key, text, search)
 	if one == nil {
-		if len(t.order) == mostTroubles {
-			return false
-		}
+		return false
+	}
+	if len(one.lines) < mostCounted {
+		one.lines[maphash.Bytes(seed, line)] = true
+	}
+	return len(one.lines) < mostCounted
+}
+
+// of is the trouble of a key; nil: there are enough others.
+func (t *troubles) of(key, text, search string) *trouble {
+	one := t.by[key]
+	if one == nil && len(t.order) < mostTroubles {
 		if t.by == nil {
 			t.by = map[string]*trouble{}
 		}
 		one = &trouble{text: text, search: search, lines: map[uint64]bool{}}
 		t.by[key], t.order = one, append(t.order, one)
 	}
-	if len(one.lines) < mostCounted {
-		one.lines[maphash.Bytes(seed, line)] = true
-	}
-	return len(one.lines) < mostCounted
+	return one
 }
 
 // reasons are what [Expr.Notes] tells.
@@ -340,6 +347,62 @@ func (e *Expr) Certain() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.budget.Err() == nil && e.doubted == 0 && len(e.failed.order) == 0
+}
+
+// Findings are what [Expr.Notes] tells, for another process that reads other records.
+type Findings struct {
+	Matched        bool
+	Seen, Others   []string
+	Unlike, Failed map[string]Finding // by their keys
+}
+
+// Finding is of records that did not match for one reason.
+type Finding struct {
+	Text, Search string
+	Records      int
+}
+
+// Findings returns those so far.
+func (e *Expr) Findings() *Findings {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return &Findings{
+		e.matched.Load(), slices.Collect(maps.Keys(e.seen)), slices.Collect(maps.Keys(e.others)), e.unlike.findings(), e.failed.findings(),
+	}
+}
+
+func (t *troubles) findings() map[string]Finding {
+	all := map[string]Finding{}
+	for key, of := range t.by {
+		all[key] = Finding{of.text, of.search, len(of.lines)}
+	}
+	return all
+}
+
+// Join adds those of another process.
+func (e *Expr) Join(f *Findings) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.matched.Store(e.matched.Load() || f.Matched)
+	for _, name := range f.Seen {
+		e.seen[name] = true
+	}
+	for _, name := range f.Others {
+		if len(e.others) < mostNames {
+			e.others[name] = true
+		}
+	}
+	e.unlike.join(f.Unlike)
+	e.failed.join(f.Failed)
+}
+
+// join adds those of another process.
+func (t *troubles) join(all map[string]Finding) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if one := t.of(key, all[key].Text, all[key].Search); one != nil {
+			one.others += all[key].Records
+		}
+	}
 }
 
 // Found notes that a record matches, without the record.

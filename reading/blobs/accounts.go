@@ -177,7 +177,7 @@ func (a *asked) settle(ctx context.Context, sum *Summary) error {
 		if err != nil && ctx.Err() == nil {
 			found = append(found, fmt.Errorf("whether %s has all blobs of %s cannot be checked: %w", d.service, d.day, err))
 		}
-		sum.Problems = append(sum.Problems, found...)
+		sum.Problems = joined(sum.Problems, found) // a worker may have told it
 	}
 	a.doubts = nil
 	return ctx.Err()

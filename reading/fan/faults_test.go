@@ -330,16 +330,16 @@ func TestPart(t *testing.T) {
 	c := &crew{t: t}
 	place := c.serve(0, h.Reader(), door.Options{})
 	for part, want := range map[string]string{
-		"2." + box.StoreID + ".1000":                  `"complete":true`,
-		"2." + box.StoreID + ".3600000":               `stopped after 30m0s`,
+		"3." + box.StoreID + ".1000":                  `"complete":true`,
+		"3." + box.StoreID + ".3600000":               `stopped after 30m0s`,
 		"1." + box.StoreID + ".1000":                  `of another version`,
-		"2." + strings.Repeat("0", 32) + ".1000":      `another store`,
-		"2." + box.StoreID + ".-1":                    `"status":400`,
-		"2." + box.StoreID:                            `"status":400`,
-		"2." + box.StoreID + ".1000&service=nosuch":   `"complete":true`,
-		"2." + box.StoreID + ".1000&from=2027-01-01":  `"records":0`,
-		"2." + box.StoreID + ".1000&live=off&fold=1":  `"warnings":[]`,
-		"2." + box.StoreID + ".1000&live=only&fold=1": `"records":80`,
+		"3." + strings.Repeat("0", 32) + ".1000":      `another store`,
+		"3." + box.StoreID + ".-1":                    `"status":400`,
+		"3." + box.StoreID:                            `"status":400`,
+		"3." + box.StoreID + ".1000&service=nosuch":   `"complete":true`,
+		"3." + box.StoreID + ".1000&from=2027-01-01":  `"records":0`,
+		"3." + box.StoreID + ".1000&live=off&fold=1":  `"warnings":[]`,
+		"3." + box.StoreID + ".1000&live=only&fold=1": `"records":80`,
 	} {
 		resp, err := http.Get(place + "/api/v1/records?service=web&form=events&limit=0&text=m&part=" + part)
 		if err != nil {

@@ -145,3 +145,33 @@ func TestTwice(t *testing.T) {
 		t.Errorf("workers were asked for %d parts, and those that fail for %d", asked, askedIll)
 	}
 }
+
+// A blob that is missing is told once, by a worker or here.
+func TestMissingOnce(t *testing.T) {
+	h := readingtest.New(t, 1)
+	for i := range 24 {
+		var lines []readingtest.Line
+		for n := range 60 {
+			at := noon.AddDate(0, 0, -2).Add(time.Duration(i/2)*time.Hour + time.Duration(n)*time.Second)
+			lines = append(lines, readingtest.Line{Time: at, Service: "web", Msg: fmt.Sprintf("m%d-%d %s", i, n, strings.Repeat("x", 50))})
+		}
+		h.Send(0, lines...)
+		h.Flush()
+	}
+	h.Compact()
+	if err := h.Store.Delete(t.Context(), storage.Blob{Key: h.Blobs("web")[3]}); err != nil {
+		t.Fatal(err)
+	}
+	c := newCrew(t, h, 2, nil)
+	a := all("web")
+	a.Limit = 10000
+	for try := 0; try < tries && (try < 20 || c.asked.Load() == 0); try++ {
+		out, err := h.ReaderWith(reading.Options{Sharing: c.open(300)}).For(nil).Records(t.Context(), a, func([]byte) error { return nil })
+		if err != nil || len(out.Problems()) != 1 {
+			t.Fatalf("%d problems, %v: %q", len(out.Problems()), err, out.Problems())
+		}
+	}
+	if c.asked.Load() == 0 {
+		t.Error("no worker was asked")
+	}
+}

@@ -445,7 +445,7 @@ func (f *fleet) measure(t *testing.T, a *scale.Account, begin time.Time) {
 	for n := range parts {
 		before, started := a.Counts(), time.Now()
 		from := begin.Add(time.Duration(n) * time.Hour)
-		path := fmt.Sprintf("/api/v1/%s?joint=%%7B%%22Count%%22:true%%7D&service=*&text=a+timeout&from=%s&to=%s&part=2.%s.0", form.Parts,
+		path := fmt.Sprintf("/api/v1/%s?joint=%%7B%%22Count%%22:true%%7D&service=*&text=a+timeout&from=%s&to=%s&part=3.%s.0", form.Parts,
 			from.Format(time.RFC3339), from.Add(59*time.Minute).Format(time.RFC3339), id)
 		w := httptest.NewRecorder()
 		worker.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
