@@ -206,6 +206,7 @@ func (s *share) ask(p *part, w *worker) bool {
 	if !left {
 		return false
 	}
+	begun := time.Now()
 	ans, err := w.answer(s.ctx, s.d, s.d.Elsewhere(rng, limit, s.store), func(lines []byte) error { return s.put(p, lines, true) })
 	if s.ctx.Err() != nil {
 		p.err = s.ctx.Err()
@@ -213,7 +214,7 @@ func (s *share) ask(p *part, w *worker) bool {
 	}
 	blameless := errors.Is(err, errCrowded) || errors.As(err, new(*reading.AskError)) // this process tells what is wrong
 	if err != nil {
-		if !blameless && w.note(err, s.crew.o.Rest) {
+		if !blameless && w.note(err, max(s.crew.o.Rest, time.Since(begun))) { // one that hangs is not asked at once again
 			s.crew.o.Failed(w.name, err)
 		}
 		s.mu.Lock()
