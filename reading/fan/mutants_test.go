@@ -85,7 +85,7 @@ func mutants() []testkit.Mutant {
 			`	q.Sure, q.Part, q.Aged = true, true, p.age
 `, `	q.Sure, q.Part = true, true
 `}}},
-		{Name: "workers read parts with an edge", Edits: []testkit.Edit{{parts,
+		{Name: "workers read parts with an edge", Test: "TestEdges", Edits: []testkit.Edit{{parts,
 			`		p.Held = p.Held || a.Edges.Touch(p.Range)
 `, `		p.Held = p.Held || a.Edges.Touch(p.Range) && p.Bytes < 0
 `}}},

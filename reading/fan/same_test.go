@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -300,6 +301,42 @@ func TestSame(t *testing.T) {
 	}
 	if asked < int64(rounds) {
 		t.Errorf("workers were asked for %d parts", asked)
+	}
+}
+
+// Workers know no edges: a part that has one within is read here, whoever else is free.
+func TestEdges(t *testing.T) {
+	h := readingtest.New(t, 1)
+	for hour := range 6 {
+		var lines []readingtest.Line
+		for i := range 120 { // a dozen of each time
+			at := noon.Add(time.Duration(hour)*time.Hour + time.Duration(i/12)*time.Minute)
+			lines = append(lines, readingtest.Line{Time: at, Service: "web", Msg: fmt.Sprint("m", hour, " ", i)})
+		}
+		h.Send(0, lines...)
+		h.Flush()
+	}
+	c := newCrew(t, h, 3, nil)
+	alone := h.Reader().For(nil)
+	shared := countingReader(h, new(atomic.Int64), time.Millisecond, reading.Options{Sharing: c.open(500)}).For(nil) // workers are first
+	var keys []record.Key
+	_, err := alone.Entries(t.Context(), all("web"), func(e *record.Entry) error { keys = append(keys, e.Key()); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		a := all("web")
+		if a.Reverse = i%2 == 0; a.Reverse {
+			a.Edges.After = &keys[7*i%200]
+		} else {
+			a.Edges.Before = &keys[len(keys)-1-7*i%200]
+		}
+		if want, got := said(t, alone, a, -1), said(t, shared, a, -1); want != got {
+			t.Fatalf("%+v:\n%s\nalone:\n%s", a.Edges, differ(got, want), differ(want, got))
+		}
+	}
+	if c.asked.Load() == 0 {
+		t.Error("no worker was asked")
 	}
 }
 
