@@ -273,19 +273,14 @@ func (p *Parser) scanName(src []byte, i int, f *field) (int, *RejectError) {
 // addName recognises the key of the newest field, and searches the previous ones for
 // it.
 func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
-	at := len(p.fields) - 1
+	at, h := len(p.fields)-1, hashKey(key, word)
 	if at <= manyFields {
-		h := word
-		if n := len(key); n > 8 {
-			h ^= binary.LittleEndian.Uint64(key[n-8:]) * 3
-		}
-		h *= 0x9e3779b97f4a7c15
 		f.hash = uint32(h >> 32)
 		if p.seen.add(f.hash) {
 			p.compareName(src, f, key)
 		}
 	}
-	if f.known = lookupName(key); f.known != 0 {
+	if f.known = nameAt(key, h); f.known != 0 {
 		p.note(f.known, at)
 	}
 }
