@@ -93,7 +93,7 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	var inner []byte // the sender's own word in an object
 	named := h.level >= 0 || s.Level != Other
 	if !named {
-		inner, s.Level, _ = p.nestedLevel()
+		inner, s.Level = p.nestedLevel()
 		named = inner != nil
 	}
 	if d.Seek != nil && !(s.OwnTime && named) {
@@ -119,7 +119,7 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 		if p.fields[h.msg].known == nameLog {
 			dst = cutLineFeed(dst, from)
 		}
-	} else if v, _ := p.nestedMsg(); v != nil {
+	} else if v := p.nestedMsg(); v != nil {
 		dst = appendCanonical(dst, v[1:len(v)-1])
 	}
 	dst = append(dst, '"')
@@ -151,7 +151,7 @@ func (p *Parser) Level() []byte {
 	at, l := p.findLevel()
 	var inner []byte
 	if at < 0 && l == Other {
-		inner, l, _ = p.nestedLevel()
+		inner, l = p.nestedLevel()
 	}
 	if at >= 0 {
 		f := &p.fields[at]
@@ -229,7 +229,7 @@ func (p *Parser) seek(d *Defaults, h *head, s *Stamp, named bool) {
 		if p.src[p.fields[h.msg].val] == '"' {
 			msg = p.text(&p.fields[h.msg])
 		}
-	} else if v, _ := p.nestedMsg(); v != nil {
+	} else if v := p.nestedMsg(); v != nil {
 		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
 		msg = p.scratch
 	}

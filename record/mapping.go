@@ -273,16 +273,6 @@ func (p *Parser) retract(s *Stamp) {
 	p.fields, m.offers = p.fields[:m.real], m.offers[:0]
 }
 
-// wasOffered returns the offer of a field for a part, in the record appended last; nil for none.
-func (p *Parser) wasOffered(part, at int) *offer {
-	for i := range p.mapped.before {
-		if o := &p.mapped.before[i]; o.part == part && o.at == at {
-			return o
-		}
-	}
-	return nil
-}
-
 // collect makes the offers. service says whether there are some for the service.
 func (p *Parser) collect(c *chosen, service bool) {
 	var buf [LongestName]byte

@@ -23,7 +23,7 @@ func (p *Parser) Head(d *Defaults) (h Head, rest iter.Seq2[[]byte, []byte]) {
 		h.Msg = bytes.TrimSuffix(h.Msg, []byte("\n"))
 	}
 	if at.msg < 0 {
-		if v, _ := p.nestedMsg(); v != nil {
+		if v := p.nestedMsg(); v != nil {
 			h.Msg = TextOf(v)
 		}
 	}
@@ -48,11 +48,11 @@ func (p *Parser) Shows(d *Defaults) (s Stamp, l Level, msg []byte) {
 	*h = head{service: -1}
 	h.time, _ = p.findTime(nameTs, d, &s)
 	if h.level, l = p.findLevel(); l == Other && h.level < 0 {
-		_, l, _ = p.nestedLevel()
+		_, l = p.nestedLevel()
 	}
 	if h.msg = p.msgField(); h.msg >= 0 && p.src[p.fields[h.msg].val] == '"' {
 		msg = p.text(&p.fields[h.msg])
-	} else if v, _ := p.nestedMsg(); v != nil {
+	} else if v := p.nestedMsg(); v != nil {
 		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
 		msg = p.scratch
 	}

@@ -42,11 +42,9 @@ type Parser struct {
 	seed   maphash.Seed
 
 	last     head // of the line that was appended last, for Why
+	notes    notes
 	day      DayCache
 	times    times.Reader
-	dayAt    int // the fields with the date and the clock, if no field was the time alone
-	clockAt  int
-	levelAt  int // the field with the level, if it stays
 	clock    clock
 	services map[string]*service
 	recent   [recentServices]*service
@@ -153,6 +151,7 @@ func (p *Parser) reset() {
 	}
 	p.src, p.fields, p.names, p.repeats = nil, p.fields[:0], p.names[:0], p.repeats[:0]
 	p.found, p.again, p.reject = present{}, false, nil
+	p.mapped.before = p.mapped.before[:0]
 	p.seen = keyFilter{}
 	p.shape.on = true
 }
