@@ -58,12 +58,15 @@ func (m *Mapping) With(names Names) *Mapping {
 	return own
 }
 
-// The parts of a head, in the order of offers.
+// A Part is one of a head.
+type Part uint8
+
+// The parts, in the order of offers.
 const (
-	partTime = iota
-	partLevel
-	partMsg
-	partService
+	PartTime Part = iota
+	PartLevel
+	PartMessage
+	PartService
 	numParts
 )
 
@@ -78,9 +81,10 @@ type chosen struct {
 
 // A target is a use of a field.
 type target struct {
-	part, place int
-	rest        string // the name of the member, "" for the field itself
-	name        string // all of it
+	part  Part
+	place int
+	rest  string // the name of the member, "" for the field itself
+	name  string // all of it
 }
 
 // choose returns the names for a service. The service itself is found by those for all.
@@ -92,7 +96,8 @@ func (m *Mapping) choose(service string) *chosen {
 		if len(f.Services) > 0 && !slices.ContainsFunc(f.Services, func(p string) bool { return MatchService(p, service) }) {
 			continue
 		}
-		for part, names := range [numParts][]string{f.Time, f.Level, f.Message, f.Service} {
+		for n, names := range [numParts][]string{f.Time, f.Level, f.Message, f.Service} {
+			part := Part(n)
 			if len(names) == 0 || done[part] {
 				continue
 			}
@@ -101,9 +106,9 @@ func (m *Mapping) choose(service string) *chosen {
 				c.add(part, place, lower(name))
 			}
 			switch part {
-			case partTime:
+			case PartTime:
 				c.strict = m.sender && i == 0
-			case partLevel:
+			case PartLevel:
 				for _, name := range names {
 					c.levels = append(c.levels, lower(name))
 				}
@@ -113,7 +118,7 @@ func (m *Mapping) choose(service string) *chosen {
 	return c
 }
 
-func (c *chosen) add(part, place int, name string) {
+func (c *chosen) add(part Part, place int, name string) {
 	key := func(first, rest string) {
 		k := string(AppendEscaped(nil, []byte(first)))
 		c.targets[k] = append(c.targets[k], target{part, place, rest, name})
@@ -262,7 +267,7 @@ func (p *Parser) offer(d *Defaults, parts *Stamp) {
 // retract forgets the offers. The stamp is that of the record.
 func (p *Parser) retract(s *Stamp) {
 	if p.mapped.now.strict && !s.OwnTime {
-		for _, f := range p.offered(partTime) {
+		for _, f := range p.offered(PartTime) {
 			if !p.isEmptyTime(f) {
 				p.refuse(f, 0, false) // a clock alone
 			}
@@ -284,7 +289,7 @@ func (p *Parser) collect(c *chosen, service bool) {
 			continue
 		}
 		for _, t := range c.targets[string(appendLower(buf[:0], key))] {
-			if (t.rest == "" || p.isObject(i)) && (service || t.part != partService) {
+			if (t.rest == "" || p.isObject(i)) && (service || t.part != PartService) {
 				all = append(all, offer{t, i})
 			}
 		}
@@ -310,7 +315,7 @@ func (t target) order() int {
 // whole name.
 func (p *Parser) resolve(all []offer) []offer {
 	kept := all[:0]
-	part, place := -1, 0 // of the last whole name that is a field
+	part, place := numParts, 0 // of the last whole name that is a field
 	for _, o := range all {
 		if o.rest == "" {
 			if f := &p.fields[o.at]; f.known == 0 {
@@ -385,7 +390,7 @@ func isFolded(key []byte, name string) bool {
 }
 
 // offered iterates over the fields that are offered for a part.
-func (p *Parser) offered(part int) iter.Seq2[int, *field] {
+func (p *Parser) offered(part Part) iter.Seq2[int, *field] {
 	return func(yield func(int, *field) bool) {
 		for i := range p.mapped.offers {
 			if o := &p.mapped.offers[i]; o.part == part && !yield(o.at, &p.fields[o.at]) {
@@ -398,7 +403,7 @@ func (p *Parser) offered(part int) iter.Seq2[int, *field] {
 // mappedTime is findTime for the fields that are offered. A date or a clock is in parts.
 func (p *Parser) mappedTime(d *Defaults, latest int64, s *Stamp) (at int, parts timeParts) {
 	parts = timeParts{dayAt: -1, clockAt: -1}
-	for at, f := range p.offered(partTime) {
+	for at, f := range p.offered(PartTime) {
 		text, _ := p.timeText(f)
 		ns, part := p.readTime(f, text, d)
 		switch ahead := part != times.None && part != times.Clock && ns > latest; {
@@ -431,7 +436,7 @@ func (p *Parser) refuse(f *field, ns int64, ahead bool) {
 // sender's own, or -1.
 func (p *Parser) mappedLevel() (at, own int, l Level) {
 	own = -1
-	for at, f := range p.offered(partLevel) {
+	for at, f := range p.offered(PartLevel) {
 		known := f.known
 		if known >= namePriority {
 			f.known = nameMapped
@@ -450,7 +455,7 @@ func (p *Parser) mappedLevel() (at, own int, l Level) {
 
 // mappedWord returns the first field with a text that is offered for a part, or -1. other is the
 // first with another value that may be one.
-func (p *Parser) mappedWord(part int) (at, other int) {
+func (p *Parser) mappedWord(part Part) (at, other int) {
 	other = -1
 	for at, f := range p.offered(part) {
 		switch c := p.src[f.val]; {

@@ -32,7 +32,7 @@ func member(object []byte, key string) []byte {
 // A field with a name from [namePriority] on stays: at is -1, and l the level.
 func (p *Parser) findLevel() (at int, l Level) {
 	own := -1
-	p.notes.begin(partLevel)
+	p.notes.begin(PartLevel)
 	if len(p.mapped.offers) > 0 {
 		if at, own, l = p.mappedLevel(); at >= 0 {
 			return at, l
@@ -70,19 +70,19 @@ func (p *Parser) findLevel() (at int, l Level) {
 				return at, l
 			case l != Other:
 				if number < 0 {
-					number, on, before, p.notes.by = at, l, len(p.notes.passed[partLevel]), by
+					number, on, before, p.notes.by = at, l, len(p.notes.passed[PartLevel]), by
 				}
-				p.notes.pass(partLevel, at, wordFirst)
+				p.notes.pass(PartLevel, at, wordFirst)
 			case n < namePriority && !p.isEmpty(f):
 				if own < 0 && n <= nameLogLevel && p.isOwnLevel(f) {
 					own = at
 				}
-				p.notes.pass(partLevel, at, noLevel)
+				p.notes.pass(PartLevel, at, noLevel)
 			}
 		}
 	}
 	if number >= 0 {
-		p.notes.passed[partLevel] = p.notes.passed[partLevel][:before]
+		p.notes.passed[PartLevel] = p.notes.passed[PartLevel][:before]
 		return number, on
 	}
 	if own < 0 && p.has(nameAtT) && (p.has(nameAtM) || p.has(nameAtMt)) {
@@ -313,7 +313,7 @@ func (p *Parser) path(n name, path string) []byte {
 
 // nestedOf iterates over the members of [nestedNames] for a part that the record has. The one at which
 // the iteration ends is noted.
-func (p *Parser) nestedOf(part int) iter.Seq2[*nestedName, []byte] {
+func (p *Parser) nestedOf(part Part) iter.Seq2[*nestedName, []byte] {
 	p.notes.rows[part] = 0
 	return func(yield func(*nestedName, []byte) bool) {
 		if !hasParent(p) {
@@ -335,7 +335,7 @@ func (p *Parser) nestedOf(part int) iter.Seq2[*nestedName, []byte] {
 // nestedTime returns the time in the objects of [nestedNames], at most latest. No row is noted if there
 // is none.
 func (p *Parser) nestedTime(latest int64) (ns int64) {
-	for _, v := range p.nestedOf(partTime) {
+	for _, v := range p.nestedOf(PartTime) {
 		if ns, part := valueTime(&p.times, v); part == times.Full && ns <= latest {
 			return ns
 		}
@@ -346,7 +346,7 @@ func (p *Parser) nestedTime(latest int64) (ns int64) {
 // nestedLevel returns the level in the objects of [nestedNames]. For a word of the sender's own it is
 // Other, and v the word with its quotes. v is nil for none.
 func (p *Parser) nestedLevel() (v []byte, l Level) {
-	for n, v := range p.nestedOf(partLevel) {
+	for n, v := range p.nestedOf(PartLevel) {
 		text := v
 		if v[0] == '"' {
 			p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
@@ -365,7 +365,7 @@ func (p *Parser) nestedLevel() (v []byte, l Level) {
 
 // nestedMsg returns the string of the message in the objects of [nestedNames]; nil for none.
 func (p *Parser) nestedMsg() []byte {
-	for _, v := range p.nestedOf(partMsg) {
+	for _, v := range p.nestedOf(PartMessage) {
 		if len(v) > len(`""`) && v[0] == '"' {
 			return v
 		}
@@ -379,7 +379,7 @@ func (p *Parser) msgField() int {
 	other := -1
 	if len(p.mapped.offers) > 0 {
 		var at int
-		if at, other = p.mappedWord(partMsg); at >= 0 {
+		if at, other = p.mappedWord(PartMessage); at >= 0 {
 			return at
 		}
 	}
@@ -413,7 +413,7 @@ func (p *Parser) msgField() int {
 func (p *Parser) serviceField() (at int, text []byte, nested bool) {
 	other := -1
 	if len(p.mapped.offers) > 0 {
-		if at, other = p.mappedWord(partService); at >= 0 {
+		if at, other = p.mappedWord(PartService); at >= 0 {
 			return at, p.text(&p.fields[at]), false
 		}
 	}

@@ -119,9 +119,9 @@ func (p *Parser) ownService(was *Stamp, d *Defaults) bool {
 
 // Remapped explains the parts of the head that the last call of [Parser.Remap] has found in fields.
 func (p *Parser) Remapped(w *Why) {
-	for part, own := range [numParts]int{partTime: headTime, partLevel: headLevel, partMsg: headMsg, partService: headService} {
+	for part, own := range [numParts]int{PartTime: headTime, PartLevel: headLevel, PartMessage: headMsg, PartService: headService} {
 		if at := [numParts]int{p.last.time, p.last.level, p.last.msg, p.last.service}[part]; at != own {
-			*[numParts]*Cause{&w.Time, &w.Level, &w.Message, &w.Service}[part] = p.field(part, at)
+			*w.of(Part(part)) = p.field(Part(part), at)
 		}
 	}
 }

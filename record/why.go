@@ -2,6 +2,7 @@ package record
 
 import (
 	"slices"
+	"strings"
 
 	"blobtail/record/times"
 )
@@ -48,8 +49,39 @@ const (
 	TooFarAhead = "is more than 24 h after the arrival"
 )
 
-// Why says where the parts of a record's head come from.
+// Why says where the parts of a record's head come from. Those who decide that note it; nil: nobody asks.
 type Why struct{ Time, Level, Message, Service Cause }
+
+// of is the cause of a part.
+func (w *Why) of(part Part) *Cause {
+	return [numParts]*Cause{&w.Time, &w.Level, &w.Message, &w.Service}[part]
+}
+
+// Note notes where a part is from.
+func (w *Why) Note(part Part, place Place, name string) {
+	if w != nil {
+		c := w.of(part)
+		c.Place, c.Name = place, strings.Clone(name)
+	}
+}
+
+// Named notes the names that a protocol has for the parts.
+func (w *Why) Named(time, level, message, service string) {
+	if w == nil {
+		return
+	}
+	for part, name := range [numParts]string{time, level, message, service} {
+		w.Note(Part(part), FromProtocol, name)
+	}
+}
+
+// Pass notes a value that is passed over, under its name.
+func (w *Why) Pass(part Part, name string, value []byte, reason string) {
+	if w != nil {
+		c := w.of(part)
+		c.Passed = append(c.Passed, Passed{name, string(value), reason})
+	}
+}
 
 // Why explains the head of the object scanned last, after [Parser.AppendLine] or [Parser.Head]
 // with these defaults, by the notes of these.
@@ -58,11 +90,11 @@ func (p *Parser) Why(d *Defaults) (w Why) {
 	if h.time >= 0 || day < 0 {
 		day, clock = -1, -1
 	}
-	w.Time = p.cause(partTime, h.time, day, clock)
+	w.Time = p.cause(PartTime, h.time, day, clock)
 	if day >= 0 {
-		w.Time.Place, w.Time.Name, w.Time.Also = FromFields, p.field(partTime, day).Name, p.field(partTime, clock).Name
+		w.Time.Place, w.Time.Name, w.Time.Also = FromFields, p.field(PartTime, day).Name, p.field(PartTime, clock).Name
 	}
-	w.Level, w.Message = p.cause(partLevel, max(h.level, p.notes.stays)), p.cause(partMsg, h.msg)
+	w.Level, w.Message = p.cause(PartLevel, max(h.level, p.notes.stays)), p.cause(PartMessage, h.msg)
 	if p.notes.by != nil {
 		w.Level.By = p.notes.by.by
 	}
@@ -70,7 +102,7 @@ func (p *Parser) Why(d *Defaults) (w Why) {
 	case d.Service != "":
 		w.Service.Place = FromPath
 	case h.service >= 0:
-		w.Service = p.field(partService, h.service)
+		w.Service = p.field(PartService, h.service)
 		if f := &p.fields[min(h.service, len(p.fields)-1)]; w.Service.Place == FromField && p.src[f.val] == '{' {
 			w.Service.Place = FromMember
 			if f.known == nameService {
@@ -90,7 +122,7 @@ func (p *Parser) Why(d *Defaults) (w Why) {
 func (p *Parser) Sought() (ns, level bool) { return p.last.soughtTime, p.last.soughtLevel }
 
 // field is the cause of a part that is a field, or a member that a mapping names.
-func (p *Parser) field(part, at int) Cause {
+func (p *Parser) field(part Part, at int) Cause {
 	for _, o := range p.mapped.before {
 		if o.part == part && o.at == at {
 			if o.rest != "" {
@@ -145,7 +177,7 @@ type notes struct {
 	stays      int             // the field with the level, if that stays, or -1
 	by         *scale          // of the number that is the level
 	rows       [numParts]uint8 // of nestedNames, from 1 on
-	passed     [partLevel + 1][]note
+	passed     [PartLevel + 1][]note
 }
 
 // A note is of a field that was passed over.
@@ -155,9 +187,9 @@ type note struct {
 }
 
 // begin forgets what was passed over for the time or the level.
-func (n *notes) begin(part int) {
+func (n *notes) begin(part Part) {
 	n.passed[part], n.rows[part] = n.passed[part][:0], 0
-	if part == partTime {
+	if part == PartTime {
 		n.day, n.clock = -1, -1
 	} else {
 		n.stays, n.by = -1, nil
@@ -165,7 +197,7 @@ func (n *notes) begin(part int) {
 }
 
 // pass notes a field that is passed over, or another reason for it.
-func (n *notes) pass(part, at int, why reason) {
+func (n *notes) pass(part Part, at int, why reason) {
 	for i := range n.passed[part] {
 		if old := &n.passed[part][i]; old.at == at {
 			old.reason = why
@@ -177,13 +209,13 @@ func (n *notes) pass(part, at int, why reason) {
 
 // cause is that of a part that is in the field at, or in a member. Fields that were used are not among
 // those that were passed over.
-func (p *Parser) cause(part, at int, used ...int) (c Cause) {
+func (p *Parser) cause(part Part, at int, used ...int) (c Cause) {
 	if at >= 0 {
 		c = p.field(part, at)
 	} else if row := p.notes.rows[part]; row > 0 {
 		c = Cause{Place: FromMember, Name: nestedNames[row-1].path}
 	}
-	for i := 0; part <= partLevel && i < len(p.notes.passed[part]); i++ {
+	for i := 0; part <= PartLevel && i < len(p.notes.passed[part]); i++ {
 		if n := p.notes.passed[part][i]; n.at != at && !slices.Contains(used, n.at) {
 			c.Passed = append(c.Passed, Passed{p.keyText(n.at), p.shown(n.at), reasons[n.reason]})
 		}

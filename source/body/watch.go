@@ -20,8 +20,13 @@ type Seen struct {
 	Why      record.Why // where the parts of its head come from
 }
 
-// Explains reports whether there is a watch, as in [Sink].
-func (g *Gatherer) Explains() bool { return g.Watch != nil }
+// Why is where the parts of the next head are noted, as in [Sink].
+func (g *Gatherer) Why() *record.Why {
+	if g.Watch == nil {
+		return nil
+	}
+	return new(record.Why)
+}
 
 // whyObject explains the object that the parser has appended a line of.
 func (g *Gatherer) whyObject(line []byte) record.Why {
@@ -110,8 +115,8 @@ func textCause(text, word []byte) record.Cause {
 
 // why explains the head of a line of text, and of those that belong to it. own says that it has a
 // time, and named that it has a level.
-func (m *mixed) why(h *record.Head, at *stamp, own, named bool) *record.Why {
-	w := &record.Why{Message: record.Cause{Place: record.FromText}}
+func (m *mixed) why(w *record.Why, h *record.Head, at *stamp, own, named bool) {
+	w.Message.Place = record.FromText
 	switch {
 	case own:
 		w.Time = record.Cause{Place: record.FromText, Text: string(at.text)}
@@ -134,5 +139,4 @@ func (m *mixed) why(h *record.Head, at *stamp, own, named bool) *record.Why {
 	default:
 		w.Level.Place = record.FromTrace
 	}
-	return w
 }
