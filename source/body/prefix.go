@@ -3,6 +3,8 @@ package body
 import (
 	"bytes"
 	"slices"
+
+	"blobtail/record"
 )
 
 // prefixes are what programs write in front of each line of another program, and what some loggers
@@ -66,7 +68,7 @@ func prefixOf(s []byte) int {
 		if c := s[code]; c != form[0] && (form[0] > '@' || form[0] == '(' || form[0] == '#') && (form[0] != '~' || isDigit(c)) {
 			continue
 		}
-		if n, name, _ := fit(form, s); n > 0 && levelKind(name) == none {
+		if n, name, _ := fit(form, s); n > 0 && levelMark(name) == record.NoLevel {
 			return n
 		}
 	}
