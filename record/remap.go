@@ -121,7 +121,7 @@ func (p *Parser) ownService(was *Stamp, d *Defaults) bool {
 func (p *Parser) Remapped(w *Why) {
 	for part, own := range [numParts]int{PartTime: headTime, PartLevel: headLevel, PartMessage: headMsg, PartService: headService} {
 		if at := [numParts]int{p.last.time, p.last.level, p.last.msg, p.last.service}[part]; at != own {
-			*w.of(Part(part)) = p.field(Part(part), at)
+			*w.of(Part(part)) = p.mappedCause(Part(part), at)
 		}
 	}
 }

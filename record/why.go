@@ -123,15 +123,22 @@ func (p *Parser) Sought() (ns, level bool) { return p.last.soughtTime, p.last.so
 
 // field is the cause of a part that is a field, or a member that a mapping names.
 func (p *Parser) field(part Part, at int) Cause {
-	for _, o := range p.mapped.before {
-		if o.part == part && o.at == at {
-			if o.rest != "" {
-				return Cause{Place: FromMember, Name: o.name}
-			}
-			return Cause{Place: FromField, Name: o.name}
-		}
+	if c := p.mappedCause(part, at); c.Place == FromMember {
+		return c
 	}
 	return Cause{Place: FromField, Name: p.keyText(at)}
+}
+
+// mappedCause is the cause of a part that a mapping names, in the words of that.
+func (p *Parser) mappedCause(part Part, at int) (c Cause) {
+	for _, o := range p.mapped.before {
+		if o.part == part && o.at == at {
+			if c = (Cause{Place: FromField, Name: o.name}); o.rest != "" {
+				c.Place = FromMember
+			}
+		}
+	}
+	return c
 }
 
 // keyText is the key of a field.

@@ -2,6 +2,7 @@ package body
 
 import (
 	"bytes"
+	"cmp"
 
 	"blobtail/record"
 )
@@ -71,10 +72,7 @@ func (g *Gatherer) whySought(w *record.Why, msg []byte) {
 	if !at && !level && !far {
 		return
 	}
-	var inner record.Why
-	if found.timeWithin || found.levelWithin || found.farWithin {
-		inner = g.seeker.parser.Why(g.Arrival())
-	}
+	inner := cmp.Or(found.inner, new(record.Why))
 	if found.far != nil {
 		w.Time.Passed = append(w.Time.Passed, record.Passed{Value: string(found.far), Reason: tooFar})
 	} else if found.farWithin {
