@@ -12,7 +12,7 @@ import (
 // MaxAhead is how far the time of a record may be ahead of its arrival.
 const MaxAhead = 24 * time.Hour
 
-// findTime finds the field with the time, or -1, and its text if that is canonical. It looks
+// findTime finds the field with the time, or -1, and its text in the source if that is canonical. It looks
 // at the names from first on. A value that cannot be the time of a record that arrived then
 // is passed over, and so is a guess that is not believed.
 func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical []byte) {
@@ -34,7 +34,9 @@ func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical 
 			text, ok := p.timeText(f)
 			if ok {
 				if ns, ok := p.day.parseCanonical(text); ok && ns <= latest && n != nameDate && n != nameCreated {
-					s.Time, s.OwnTime = ns, true
+					if s.Time, s.OwnTime = ns, true; f.flags&valEscaped != 0 {
+						text = nil
+					}
 					return at, text
 				}
 			}
