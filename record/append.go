@@ -254,7 +254,7 @@ func (p *Parser) sought(d *Defaults, msg []byte, s *Stamp, named bool) {
 
 // triedLevel reports whether a field for the level has something that is no level.
 func (p *Parser) triedLevel() bool {
-	for _, f := range p.offered(PartLevel) {
+	for _, f := range p.offered(partLevel) {
 		if !p.isEmpty(f) {
 			return true
 		}

@@ -21,7 +21,7 @@ func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical 
 		latest = d.Arrived + MaxAhead.Nanoseconds()
 	}
 	parts := timeParts{dayAt: -1, clockAt: -1}
-	p.notes.begin(PartTime)
+	p.notes.begin(partTime)
 	if len(p.mapped.offers) > 0 {
 		if at, parts = p.mappedTime(d, latest, s); at >= 0 {
 			return at, nil
@@ -50,23 +50,23 @@ func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical 
 				return at, nil
 			case full:
 				s.TimeFar = true
-				p.notes.pass(PartTime, at, farOff)
+				p.notes.pass(partTime, at, farOff)
 			case parts.add(at, ns, part, latest):
 				parts.guess = parts.guess || guess && part == times.Date
-				p.notes.pass(PartTime, at, reasonOf(part, false))
+				p.notes.pass(partTime, at, reasonOf(part, false))
 			case !p.isEmptyTime(f):
 				s.TimeUnread = true
-				p.notes.pass(PartTime, at, reasonOf(part, ns > latest))
+				p.notes.pass(partTime, at, reasonOf(part, ns > latest))
 			}
 		}
 	}
 	if parts.guess && parts.clockAt < 0 && !d.believes(parts.day, false) {
-		p.notes.pass(PartTime, parts.dayAt, farOff)
+		p.notes.pass(partTime, parts.dayAt, farOff)
 		parts.dayAt, s.TimeFar = -1, true
 	}
 	p.notes.day, p.notes.clock = parts.dayAt, parts.clockAt
 	if at = parts.time(latest, s); !s.OwnTime {
-		if ns := p.nestedTime(latest); p.notes.rows[PartTime] > 0 {
+		if ns := p.nestedTime(latest); p.notes.rows[partTime] > 0 {
 			s.Time, s.OwnTime = ns, true
 		}
 	}

@@ -58,15 +58,15 @@ func (m *Mapping) With(names Names) *Mapping {
 	return own
 }
 
-// A Part is one of a head.
-type Part uint8
+// A headPart is one of the parts of a head.
+type headPart uint8
 
 // The parts, in the order of offers.
 const (
-	PartTime Part = iota
-	PartLevel
-	PartMessage
-	PartService
+	partTime headPart = iota
+	partLevel
+	partMsg
+	partService
 	numParts
 )
 
@@ -81,7 +81,7 @@ type chosen struct {
 
 // A target is a use of a field.
 type target struct {
-	part  Part
+	part  headPart
 	place int
 	rest  string // the name of the member, "" for the field itself
 	name  string // all of it
@@ -97,7 +97,7 @@ func (m *Mapping) choose(service string) *chosen {
 			continue
 		}
 		for n, names := range [numParts][]string{f.Time, f.Level, f.Message, f.Service} {
-			part := Part(n)
+			part := headPart(n)
 			if len(names) == 0 || done[part] {
 				continue
 			}
@@ -106,9 +106,9 @@ func (m *Mapping) choose(service string) *chosen {
 				c.add(part, place, lower(name))
 			}
 			switch part {
-			case PartTime:
+			case partTime:
 				c.strict = m.sender && i == 0
-			case PartLevel:
+			case partLevel:
 				for _, name := range names {
 					c.levels = append(c.levels, lower(name))
 				}
@@ -118,7 +118,7 @@ func (m *Mapping) choose(service string) *chosen {
 	return c
 }
 
-func (c *chosen) add(part Part, place int, name string) {
+func (c *chosen) add(part headPart, place int, name string) {
 	key := func(first, rest string) {
 		k := string(AppendEscaped(nil, []byte(first)))
 		c.targets[k] = append(c.targets[k], target{part, place, rest, name})
@@ -267,7 +267,7 @@ func (p *Parser) offer(d *Defaults, parts *Stamp) {
 // retract forgets the offers. The stamp is that of the record.
 func (p *Parser) retract(s *Stamp) {
 	if p.mapped.now.strict && !s.OwnTime {
-		for _, f := range p.offered(PartTime) {
+		for _, f := range p.offered(partTime) {
 			if !p.isEmptyTime(f) {
 				p.refuse(f, 0, false) // a clock alone
 			}
@@ -289,7 +289,7 @@ func (p *Parser) collect(c *chosen, service bool) {
 			continue
 		}
 		for _, t := range c.targets[string(appendLower(buf[:0], key))] {
-			if (t.rest == "" || p.isObject(i)) && (service || t.part != PartService) {
+			if (t.rest == "" || p.isObject(i)) && (service || t.part != partService) {
 				all = append(all, offer{t, i})
 			}
 		}
@@ -390,7 +390,7 @@ func isFolded(key []byte, name string) bool {
 }
 
 // offered iterates over the fields that are offered for a part.
-func (p *Parser) offered(part Part) iter.Seq2[int, *field] {
+func (p *Parser) offered(part headPart) iter.Seq2[int, *field] {
 	return func(yield func(int, *field) bool) {
 		for i := range p.mapped.offers {
 			if o := &p.mapped.offers[i]; o.part == part && !yield(o.at, &p.fields[o.at]) {
@@ -403,7 +403,7 @@ func (p *Parser) offered(part Part) iter.Seq2[int, *field] {
 // mappedTime is findTime for the fields that are offered. A date or a clock is in parts.
 func (p *Parser) mappedTime(d *Defaults, latest int64, s *Stamp) (at int, parts timeParts) {
 	parts = timeParts{dayAt: -1, clockAt: -1}
-	for at, f := range p.offered(PartTime) {
+	for at, f := range p.offered(partTime) {
 		text, _ := p.timeText(f)
 		ns, part := p.readTime(f, text, d)
 		switch ahead := part != times.None && part != times.Clock && ns > latest; {
@@ -436,7 +436,7 @@ func (p *Parser) refuse(f *field, ns int64, ahead bool) {
 // sender's own, or -1.
 func (p *Parser) mappedLevel() (at, own int, l Level) {
 	own = -1
-	for at, f := range p.offered(PartLevel) {
+	for at, f := range p.offered(partLevel) {
 		known := f.known
 		if known >= namePriority {
 			f.known = nameMapped
@@ -455,7 +455,7 @@ func (p *Parser) mappedLevel() (at, own int, l Level) {
 
 // mappedWord returns the first field with a text that is offered for a part, or -1. other is the
 // first with another value that may be one.
-func (p *Parser) mappedWord(part Part) (at, other int) {
+func (p *Parser) mappedWord(part headPart) (at, other int) {
 	other = -1
 	for at, f := range p.offered(part) {
 		switch c := p.src[f.val]; {

@@ -32,22 +32,14 @@ func member(object []byte, key string) []byte {
 // A field with a name from [namePriority] on stays: at is -1, and l the level.
 func (p *Parser) findLevel() (at int, l Level) {
 	own := -1
-	p.notes.begin(PartLevel)
+	p.notes.begin(partLevel)
 	if len(p.mapped.offers) > 0 {
 		if at, own, l = p.mappedLevel(); at >= 0 {
 			return at, l
 		}
 	}
 	if p.found[kindLevel/perKind]&1 != 0 { // as nearly all records have it
-		f := &p.fields[p.slots[kindLevel]]
-		if v := p.src[f.val:f.valEnd]; v[0] == '"' {
-			l = LevelOf(v[1 : len(v)-1])
-		} else if p.found[kindLevel/perKind] == 1 && isDigit(v[0]) { // no word is beside it
-			l, p.notes.by = p.found.levelOf(kindLevel, v)
-		} else {
-			l = Other
-		}
-		if l != Other {
+		if l = p.plainLevel(&p.fields[p.slots[kindLevel]]); l != Other {
 			return int(p.slots[kindLevel]), l
 		}
 	}
@@ -70,19 +62,19 @@ func (p *Parser) findLevel() (at int, l Level) {
 				return at, l
 			case l != Other:
 				if number < 0 {
-					number, on, before, p.notes.by = at, l, len(p.notes.passed[PartLevel]), by
+					number, on, before, p.notes.by = at, l, len(p.notes.passed[partLevel]), by
 				}
-				p.notes.pass(PartLevel, at, wordFirst)
+				p.notes.pass(partLevel, at, wordFirst)
 			case n < namePriority && !p.isEmpty(f):
 				if own < 0 && n <= nameLogLevel && p.isOwnLevel(f) {
 					own = at
 				}
-				p.notes.pass(PartLevel, at, noLevel)
+				p.notes.pass(partLevel, at, noLevel)
 			}
 		}
 	}
 	if number >= 0 {
-		p.notes.passed[PartLevel] = p.notes.passed[PartLevel][:before]
+		p.notes.passed[partLevel] = p.notes.passed[partLevel][:before]
 		return number, on
 	}
 	if own < 0 && p.has(nameAtT) && (p.has(nameAtM) || p.has(nameAtMt)) {
@@ -90,6 +82,17 @@ func (p *Parser) findLevel() (at int, l Level) {
 		return -1, Info // Serilog leaves it out
 	}
 	return own, Other
+}
+
+// plainLevel is the level of the field level, as canonical lines have it, or a number that no word is beside.
+func (p *Parser) plainLevel(f *field) (l Level) {
+	l = Other
+	if v := p.src[f.val:f.valEnd]; v[0] == '"' {
+		l = LevelOf(v[1 : len(v)-1])
+	} else if p.found[kindLevel/perKind] == 1 && isDigit(v[0]) {
+		l, p.notes.by = p.found.levelOf(kindLevel, v)
+	}
+	return l
 }
 
 // isOwnLevel reports whether a field may have a word of the sender's own for a level.
@@ -313,7 +316,7 @@ func (p *Parser) path(n name, path string) []byte {
 
 // nestedOf iterates over the members of [nestedNames] for a part that the record has. The one at which
 // the iteration ends is noted.
-func (p *Parser) nestedOf(part Part) iter.Seq2[*nestedName, []byte] {
+func (p *Parser) nestedOf(part headPart) iter.Seq2[*nestedName, []byte] {
 	p.notes.rows[part] = 0
 	return func(yield func(*nestedName, []byte) bool) {
 		if !hasParent(p) {
@@ -335,7 +338,7 @@ func (p *Parser) nestedOf(part Part) iter.Seq2[*nestedName, []byte] {
 // nestedTime returns the time in the objects of [nestedNames], at most latest. No row is noted if there
 // is none.
 func (p *Parser) nestedTime(latest int64) (ns int64) {
-	for _, v := range p.nestedOf(PartTime) {
+	for _, v := range p.nestedOf(partTime) {
 		if ns, part := valueTime(&p.times, v); part == times.Full && ns <= latest {
 			return ns
 		}
@@ -346,7 +349,7 @@ func (p *Parser) nestedTime(latest int64) (ns int64) {
 // nestedLevel returns the level in the objects of [nestedNames]. For a word of the sender's own it is
 // Other, and v the word with its quotes. v is nil for none.
 func (p *Parser) nestedLevel() (v []byte, l Level) {
-	for n, v := range p.nestedOf(PartLevel) {
+	for n, v := range p.nestedOf(partLevel) {
 		text := v
 		if v[0] == '"' {
 			p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
@@ -365,7 +368,7 @@ func (p *Parser) nestedLevel() (v []byte, l Level) {
 
 // nestedMsg returns the string of the message in the objects of [nestedNames]; nil for none.
 func (p *Parser) nestedMsg() []byte {
-	for _, v := range p.nestedOf(PartMessage) {
+	for _, v := range p.nestedOf(partMsg) {
 		if len(v) > len(`""`) && v[0] == '"' {
 			return v
 		}
@@ -379,7 +382,7 @@ func (p *Parser) msgField() int {
 	other := -1
 	if len(p.mapped.offers) > 0 {
 		var at int
-		if at, other = p.mappedWord(PartMessage); at >= 0 {
+		if at, other = p.mappedWord(partMsg); at >= 0 {
 			return at
 		}
 	}
@@ -413,7 +416,7 @@ func (p *Parser) msgField() int {
 func (p *Parser) serviceField() (at int, text []byte, nested bool) {
 	other := -1
 	if len(p.mapped.offers) > 0 {
-		if at, other = p.mappedWord(PartService); at >= 0 {
+		if at, other = p.mappedWord(partService); at >= 0 {
 			return at, p.text(&p.fields[at]), false
 		}
 	}

@@ -119,9 +119,10 @@ func (p *Parser) ownService(was *Stamp, d *Defaults) bool {
 
 // Remapped explains the parts of the head that the last call of [Parser.Remap] has found in fields.
 func (p *Parser) Remapped(w *Why) {
-	for part, own := range [numParts]int{PartTime: headTime, PartLevel: headLevel, PartMessage: headMsg, PartService: headService} {
-		if at := [numParts]int{p.last.time, p.last.level, p.last.msg, p.last.service}[part]; at != own {
-			*w.of(Part(part)) = p.mappedCause(Part(part), at)
+	at := [numParts]int{p.last.time, p.last.level, p.last.msg, p.last.service}
+	for i, own := range [numParts]int{headTime, headLevel, headMsg, headService} {
+		if at[i] != own {
+			w.parts[i] = p.mappedCause(headPart(i), at[i])
 		}
 	}
 }

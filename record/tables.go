@@ -126,7 +126,7 @@ const scaleLetters = 1<<('@'&31) | 1<<('a'&31) | 1<<('c'&31) | 1<<('d'&31) | 1<<
 
 // A nestedName is a member of an object that may have a part of the head.
 type nestedName struct {
-	part   Part
+	part   headPart
 	parent name
 	path   string // with that of the parent
 	beside []name // one of these has to be there, if there are any
@@ -134,44 +134,44 @@ type nestedName struct {
 
 // nestedNames are tried in their order, each part by itself.
 var nestedNames = [...]nestedName{
-	{part: PartTime, parent: parentRecord, path: "record.time.timestamp"}, // loguru
-	{part: PartTime, parent: parentMeta, path: "_meta.date"},              // tslog
-	{part: PartTime, parent: parentLogMeta, path: "_logMeta.date"},
+	{part: partTime, parent: parentRecord, path: "record.time.timestamp"}, // loguru
+	{part: partTime, parent: parentMeta, path: "_meta.date"},              // tslog
+	{part: partTime, parent: parentLogMeta, path: "_logMeta.date"},
 	// dbt: {"data":{},"info":{"level":"error","msg":"x","ts":"2026-11-20T10:00:06Z"}}
-	{part: PartTime, parent: parentInfo, path: "info.ts"},
+	{part: partTime, parent: parentInfo, path: "info.ts"},
 	// eventrouter: {"verb":"ADDED","event":{"lastTimestamp":"2026-11-20T10:00:06Z","message":"x","type":"Warning"}}
-	{part: PartTime, parent: nameEvent, path: "event.lastTimestamp", beside: []name{nameVerb}},
-	{part: PartTime, parent: nameEvent, path: "event.eventTime", beside: []name{nameVerb}},
+	{part: partTime, parent: nameEvent, path: "event.lastTimestamp", beside: []name{nameVerb}},
+	{part: partTime, parent: nameEvent, path: "event.eventTime", beside: []name{nameVerb}},
 	// a watch, and the Collector's k8sobjects: {"type":"ADDED","object":{"kind":"Event","lastTimestamp":"2026-11-20T10:00:06Z"}}
-	{part: PartTime, parent: parentObject, path: "object.lastTimestamp", beside: []name{nameType}},
-	{part: PartTime, parent: parentObject, path: "object.eventTime", beside: []name{nameType}},
+	{part: partTime, parent: parentObject, path: "object.lastTimestamp", beside: []name{nameType}},
+	{part: partTime, parent: parentObject, path: "object.eventTime", beside: []name{nameType}},
 	// Envoy's gRPC access log: {"common_properties":{"start_time":"2026-11-20T10:00:06Z"}}
-	{part: PartTime, parent: parentCommon, path: "common_properties.start_time"},
+	{part: partTime, parent: parentCommon, path: "common_properties.start_time"},
 
-	{part: PartLevel, parent: nameLog, path: "log.level"}, // Elastic Common Schema
-	{part: PartLevel, parent: parentPayload, path: "jsonPayload.severity"},
-	{part: PartLevel, parent: parentPayload, path: "jsonPayload.level"},
-	{part: PartLevel, parent: parentRecord, path: "record.level.name"},
-	{part: PartLevel, parent: parentContext, path: "context.logLevel"}, // Roarr
-	{part: PartLevel, parent: parentMeta, path: "_meta.logLevelName"},
-	{part: PartLevel, parent: parentLogMeta, path: "_logMeta.logLevelName"},
-	{part: PartLevel, parent: nameLevel, path: "level.levelStr"}, // Logback: {"level":{"levelInt":40000,"levelStr":"ERROR"}}
-	{part: PartLevel, parent: nameLevel, path: "level.name"},     // loguru: {"level":{"name":"ERROR","no":40}}
-	{part: PartLevel, parent: parentInfo, path: "info.level"},
+	{part: partLevel, parent: nameLog, path: "log.level"}, // Elastic Common Schema
+	{part: partLevel, parent: parentPayload, path: "jsonPayload.severity"},
+	{part: partLevel, parent: parentPayload, path: "jsonPayload.level"},
+	{part: partLevel, parent: parentRecord, path: "record.level.name"},
+	{part: partLevel, parent: parentContext, path: "context.logLevel"}, // Roarr
+	{part: partLevel, parent: parentMeta, path: "_meta.logLevelName"},
+	{part: partLevel, parent: parentLogMeta, path: "_logMeta.logLevelName"},
+	{part: partLevel, parent: nameLevel, path: "level.levelStr"}, // Logback: {"level":{"levelInt":40000,"levelStr":"ERROR"}}
+	{part: partLevel, parent: nameLevel, path: "level.name"},     // loguru: {"level":{"name":"ERROR","no":40}}
+	{part: partLevel, parent: parentInfo, path: "info.level"},
 	// ContainerLogV2 of Azure: {"LogMessage":{"level":"error","msg":"x"}}
-	{part: PartLevel, parent: nameLogMessage, path: "LogMessage.level"},
-	{part: PartLevel, parent: nameEvent, path: "event.type", beside: []name{nameVerb}},
-	{part: PartLevel, parent: parentObject, path: "object.type", beside: []name{nameType}},
+	{part: partLevel, parent: nameLogMessage, path: "LogMessage.level"},
+	{part: partLevel, parent: nameEvent, path: "event.type", beside: []name{nameVerb}},
+	{part: partLevel, parent: parentObject, path: "object.type", beside: []name{nameType}},
 
-	{part: PartMessage, parent: parentFields, path: "fields.message"}, // tracing for Rust
-	{part: PartMessage, parent: parentPayload, path: "jsonPayload.message"},
-	{part: PartMessage, parent: parentRecord, path: "record.message"},
-	{part: PartMessage, parent: parentBody, path: "Body.Value"},
-	{part: PartMessage, parent: parentInfo, path: "info.msg"},
-	{part: PartMessage, parent: nameLogMessage, path: "LogMessage.message"},
-	{part: PartMessage, parent: nameLogMessage, path: "LogMessage.msg"},
-	{part: PartMessage, parent: nameEvent, path: "event.message", beside: []name{nameVerb}},
-	{part: PartMessage, parent: parentObject, path: "object.message", beside: []name{nameType}},
+	{part: partMsg, parent: parentFields, path: "fields.message"}, // tracing for Rust
+	{part: partMsg, parent: parentPayload, path: "jsonPayload.message"},
+	{part: partMsg, parent: parentRecord, path: "record.message"},
+	{part: partMsg, parent: parentBody, path: "Body.Value"},
+	{part: partMsg, parent: parentInfo, path: "info.msg"},
+	{part: partMsg, parent: nameLogMessage, path: "LogMessage.message"},
+	{part: partMsg, parent: nameLogMessage, path: "LogMessage.msg"},
+	{part: partMsg, parent: nameEvent, path: "event.message", beside: []name{nameVerb}},
+	{part: partMsg, parent: parentObject, path: "object.message", beside: []name{nameType}},
 }
 
 // The objects that may have members for the head.

@@ -12,7 +12,7 @@ type Place uint8
 
 // The places.
 const (
-	Nowhere      Place = iota // there is no such part: the time is that of arrival
+	nowhere      Place = iota // there is no such part: the time is that of arrival
 	FromField                 // a field, by its name
 	FromFields                // a date and a clock in two fields
 	FromMember                // a member of an object
@@ -49,19 +49,39 @@ const (
 	TooFarAhead = "is more than 24 h after the arrival"
 )
 
-// Why says where the parts of a record's head come from. Those who decide that note it; nil: nobody asks.
-type Why struct{ Time, Level, Message, Service Cause }
+// Why says where the parts of a record's head come from. Those who decide that note it.
+type Why struct{ parts [numParts]Cause }
 
-// of is the cause of a part.
-func (w *Why) of(part Part) *Cause {
-	return [numParts]*Cause{&w.Time, &w.Level, &w.Message, &w.Service}[part]
+// Time is the cause of the time; nil of a nil Why: nobody asks.
+func (w *Why) Time() *Cause { return w.of(partTime) }
+
+// Level is that of the level.
+func (w *Why) Level() *Cause { return w.of(partLevel) }
+
+// Message is that of the message.
+func (w *Why) Message() *Cause { return w.of(partMsg) }
+
+// Service is that of the service.
+func (w *Why) Service() *Cause { return w.of(partService) }
+
+func (w *Why) of(part headPart) *Cause {
+	if w == nil {
+		return nil
+	}
+	return &w.parts[part]
 }
 
-// Note notes where a part is from.
-func (w *Why) Note(part Part, place Place, name string) {
-	if w != nil {
-		c := w.of(part)
+// Note notes where the part is from.
+func (c *Cause) Note(place Place, name string) {
+	if c != nil {
 		c.Place, c.Name = place, strings.Clone(name)
+	}
+}
+
+// Pass notes a value that is passed over, under its name.
+func (c *Cause) Pass(name string, value []byte, reason string) {
+	if c != nil {
+		c.Passed = append(c.Passed, Passed{name, string(value), reason})
 	}
 }
 
@@ -71,15 +91,7 @@ func (w *Why) Named(time, level, message, service string) {
 		return
 	}
 	for part, name := range [numParts]string{time, level, message, service} {
-		w.Note(Part(part), FromProtocol, name)
-	}
-}
-
-// Pass notes a value that is passed over, under its name.
-func (w *Why) Pass(part Part, name string, value []byte, reason string) {
-	if w != nil {
-		c := w.of(part)
-		c.Passed = append(c.Passed, Passed{name, string(value), reason})
+		w.parts[part].Note(FromProtocol, name)
 	}
 }
 
@@ -90,29 +102,31 @@ func (p *Parser) Why(d *Defaults) (w Why) {
 	if h.time >= 0 || day < 0 {
 		day, clock = -1, -1
 	}
-	w.Time = p.cause(PartTime, h.time, day, clock)
+	w.parts[partTime] = p.cause(partTime, h.time, day, clock)
 	if day >= 0 {
-		w.Time.Place, w.Time.Name, w.Time.Also = FromFields, p.field(PartTime, day).Name, p.field(PartTime, clock).Name
+		c := w.Time()
+		c.Place, c.Name, c.Also = FromFields, p.field(partTime, day).Name, p.field(partTime, clock).Name
 	}
-	w.Level, w.Message = p.cause(PartLevel, max(h.level, p.notes.stays)), p.cause(PartMessage, h.msg)
+	w.parts[partLevel], w.parts[partMsg] = p.cause(partLevel, max(h.level, p.notes.stays)), p.cause(partMsg, h.msg)
 	if p.notes.by != nil {
-		w.Level.By = p.notes.by.by
+		w.Level().By = p.notes.by.by
 	}
 	switch {
 	case d.Service != "":
-		w.Service.Place = FromPath
+		w.Service().Place = FromPath
 	case h.service >= 0:
-		w.Service = p.field(PartService, h.service)
-		if f := &p.fields[min(h.service, len(p.fields)-1)]; w.Service.Place == FromField && p.src[f.val] == '{' {
-			w.Service.Place = FromMember
+		c := w.Service()
+		*c = p.field(partService, h.service)
+		if f := &p.fields[min(h.service, len(p.fields)-1)]; c.Place == FromField && p.src[f.val] == '{' {
+			c.Place = FromMember
 			if f.known == nameService {
-				w.Service.Name += ".name"
+				c.Name += ".name"
 			} else {
-				w.Service.Name += ".container_name"
+				c.Name += ".container_name"
 			}
 		}
 	case d.Fallback != "":
-		w.Service.Place = FromFallback
+		w.Service().Place = FromFallback
 	}
 	return w
 }
@@ -122,7 +136,7 @@ func (p *Parser) Why(d *Defaults) (w Why) {
 func (p *Parser) Sought() (ns, level bool) { return p.last.soughtTime, p.last.soughtLevel }
 
 // field is the cause of a part that is a field, or a member that a mapping names.
-func (p *Parser) field(part Part, at int) Cause {
+func (p *Parser) field(part headPart, at int) Cause {
 	if c := p.mappedCause(part, at); c.Place == FromMember {
 		return c
 	}
@@ -130,7 +144,7 @@ func (p *Parser) field(part Part, at int) Cause {
 }
 
 // mappedCause is the cause of a part that a mapping names, in the words of that.
-func (p *Parser) mappedCause(part Part, at int) (c Cause) {
+func (p *Parser) mappedCause(part headPart, at int) (c Cause) {
 	for _, o := range p.mapped.before {
 		if o.part == part && o.at == at {
 			if c = (Cause{Place: FromField, Name: o.name}); o.rest != "" {
@@ -184,7 +198,7 @@ type notes struct {
 	stays      int             // the field with the level, if that stays, or -1
 	by         *scale          // of the number that is the level
 	rows       [numParts]uint8 // of nestedNames, from 1 on
-	passed     [PartLevel + 1][]note
+	passed     [partLevel + 1][]note
 }
 
 // A note is of a field that was passed over.
@@ -194,9 +208,9 @@ type note struct {
 }
 
 // begin forgets what was passed over for the time or the level.
-func (n *notes) begin(part Part) {
+func (n *notes) begin(part headPart) {
 	n.passed[part], n.rows[part] = n.passed[part][:0], 0
-	if part == PartTime {
+	if part == partTime {
 		n.day, n.clock = -1, -1
 	} else {
 		n.stays, n.by = -1, nil
@@ -204,7 +218,7 @@ func (n *notes) begin(part Part) {
 }
 
 // pass notes a field that is passed over, or another reason for it.
-func (n *notes) pass(part Part, at int, why reason) {
+func (n *notes) pass(part headPart, at int, why reason) {
 	for i := range n.passed[part] {
 		if old := &n.passed[part][i]; old.at == at {
 			old.reason = why
@@ -216,13 +230,13 @@ func (n *notes) pass(part Part, at int, why reason) {
 
 // cause is that of a part that is in the field at, or in a member. Fields that were used are not among
 // those that were passed over.
-func (p *Parser) cause(part Part, at int, used ...int) (c Cause) {
+func (p *Parser) cause(part headPart, at int, used ...int) (c Cause) {
 	if at >= 0 {
 		c = p.field(part, at)
 	} else if row := p.notes.rows[part]; row > 0 {
 		c = Cause{Place: FromMember, Name: nestedNames[row-1].path}
 	}
-	for i := 0; part <= PartLevel && i < len(p.notes.passed[part]); i++ {
+	for i := 0; part <= partLevel && i < len(p.notes.passed[part]); i++ {
 		if n := p.notes.passed[part][i]; n.at != at && !slices.Contains(used, n.at) {
 			c.Passed = append(c.Passed, Passed{p.keyText(n.at), p.shown(n.at), reasons[n.reason]})
 		}

@@ -1,44 +1,32 @@
 package record
 
-// A Mark is what has to be around a word of a text for a level, because sentences have such words too.
-type Mark uint8
-
-// The marks.
-const (
-	NoLevel Mark = iota // it is none in a text
-	Sure                // it hardly means anything else
-	Rare                // a mark of a logger
-	Upper               // a mark, and upper case
-	Noted               // brackets, as of MySQL
-)
-
 // words are the names of levels in lower case: those of syslog, log4j, java.util.logging, slog, pino,
 // journald, .NET, PostgreSQL and others, with their shorter forms.
 var words = [...]struct {
 	level Level
-	mark  Mark
+	mark  byte // as of LookupWord
 	of    []string
 }{
-	{Trace, Sure, []string{"trace", "trc", "trce", "trac"}},
-	{Trace, Rare, []string{"verbose", "vrb", "verb", "verbo"}},
-	{Trace, Upper, []string{"finest", "finer", "silly"}},
-	{Trace, NoLevel, []string{"t", "v", "10"}},
-	{Debug, Sure, []string{"debug", "dbg", "dbug", "debu"}},
-	{Debug, Upper, []string{"fine", "config"}},
-	{Debug, NoLevel, []string{"d", "7", "20"}},
-	{Info, Sure, []string{"info", "inf", "infor"}},
-	{Info, Rare, []string{"information", "informational", "notice"}},
-	{Info, Upper, []string{"success", "log"}},
-	{Info, Noted, []string{"note"}},
-	{Info, NoLevel, []string{"i", "n", "5", "6", "30"}},
-	{Warn, Sure, []string{"warn", "wrn", "warni", "warning"}},
-	{Warn, NoLevel, []string{"w", "4", "40"}},
-	{Error, Sure, []string{"error", "err", "erro", "eror", "severe"}},
-	{Error, Rare, []string{"fail"}},
-	{Error, NoLevel, []string{"e", "3", "50"}},
-	{Critical, Sure, []string{"critical", "crit", "fatal", "ftl", "fata", "fatl", "pani"}},
-	{Critical, Rare, []string{"panic", "dpanic", "alert", "emerg", "emergency"}},
-	{Critical, NoLevel, []string{"c", "f", "0", "1", "2", "60"}},
+	{Trace, 's', []string{"trace", "trc", "trce", "trac"}},
+	{Trace, 'r', []string{"verbose", "vrb", "verb", "verbo"}},
+	{Trace, 'u', []string{"finest", "finer", "silly"}},
+	{Trace, 0, []string{"t", "v", "10"}},
+	{Debug, 's', []string{"debug", "dbg", "dbug", "debu"}},
+	{Debug, 'u', []string{"fine", "config"}},
+	{Debug, 0, []string{"d", "7", "20"}},
+	{Info, 's', []string{"info", "inf", "infor"}},
+	{Info, 'r', []string{"information", "informational", "notice"}},
+	{Info, 'u', []string{"success", "log"}},
+	{Info, 'n', []string{"note"}},
+	{Info, 0, []string{"i", "n", "5", "6", "30"}},
+	{Warn, 's', []string{"warn", "wrn", "warni", "warning"}},
+	{Warn, 0, []string{"w", "4", "40"}},
+	{Error, 's', []string{"error", "err", "erro", "eror", "severe"}},
+	{Error, 'r', []string{"fail"}},
+	{Error, 0, []string{"e", "3", "50"}},
+	{Critical, 's', []string{"critical", "crit", "fatal", "ftl", "fata", "fatl", "pani"}},
+	{Critical, 'r', []string{"panic", "dpanic", "alert", "emerg", "emergency"}},
+	{Critical, 0, []string{"c", "f", "0", "1", "2", "60"}},
 }
 
 // maxLevelWord is the length of the longest word, "informational".
@@ -66,15 +54,18 @@ var wordSlots = func() (slots [1 << wordBits]wordSlot) {
 	return slots
 }()
 
-// LookupWord returns the level of a word in any case, and its mark; Other for any other word.
-func LookupWord(word []byte) (Level, Mark) {
+// LookupWord returns the level of a word in any case, Other for any other word, and a mark: what has to be
+// around it in a text for a level, because sentences have such words too. It is 's' for nothing, since the
+// word hardly means anything else, 'r' for a mark of a logger, 'u' for that and upper case, 'n' for brackets,
+// as of MySQL, and 0 if no text has it for a level.
+func LookupWord(word []byte) (l Level, mark byte) {
 	if len(word) > maxLevelWord {
-		return Other, NoLevel
+		return Other, 0
 	}
 	for at := hashKey(word, firstWord(word)) >> (64 - wordBits); ; at = (at + 1) % (1 << wordBits) {
 		slot := &wordSlots[at]
 		if slot.word == "" {
-			return Other, NoLevel
+			return Other, 0
 		}
 		if len(slot.word) == len(word) && isFolded(word, slot.word) {
 			w := &words[slot.row]

@@ -23,7 +23,7 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for _, word := range []string{"", "the", "errors", "informationals", "erro r"} {
-		if l, mark := LookupWord([]byte(word)); l != Other || mark != NoLevel {
+		if l, mark := LookupWord([]byte(word)); l != Other || mark != 0 {
 			t.Errorf("%q is %v", word, l)
 		}
 	}

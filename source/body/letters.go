@@ -3,8 +3,6 @@ package body
 import (
 	"bytes"
 	"strings"
-
-	"blobtail/record"
 )
 
 // letters are the forms of lines in which a letter is the level: at their beginning or, if timed, right
@@ -68,7 +66,7 @@ func letterOf(line []byte, timed bool) []byte {
 		case f.level != "":
 			return []byte(f.level)
 		case letter == nil:
-			if word, _, _ := bytes.Cut(line[n:], []byte(" ")); levelMark(word) != record.NoLevel && word[0]-'A' < 26 {
+			if word, _, _ := bytes.Cut(line[n:], []byte(" ")); levelMark(word) != noLevel && word[0]-'A' < 26 {
 				return word
 			}
 		case strings.IndexByte(f.of, letter[0]) >= 0:

@@ -3,7 +3,6 @@ package body
 import (
 	"bytes"
 
-	"blobtail/record"
 	"blobtail/record/times"
 )
 
@@ -129,7 +128,7 @@ func columnLevel(rest []byte) []byte {
 		for len(word) > 0 && isDigit(word[len(word)-1]) { // DEBUG1 to DEBUG5
 			word = word[:len(word)-1]
 		}
-		if (allUpper(word) || i == 0) && n < len(rest) && levelMark(word) != record.NoLevel {
+		if (allUpper(word) || i == 0) && n < len(rest) && levelMark(word) != noLevel {
 			return word
 		}
 		rest = rest[n:]
@@ -192,13 +191,13 @@ func (s *levelScan) next() (level []byte, done bool) {
 	}
 	switch mark := levelMark(word); {
 	case len(whole) < s.at-from, !first && !allUpper(word) && !s.angled(from): // <Error>: of macOS
-	case mark == record.Sure && (marked || allUpper(word) && ends(close) || s.behind && ends(close)):
+	case mark == sure && (marked || allUpper(word) && ends(close) || s.behind && ends(close)):
 		return word, true
-	case mark == record.Rare && (marked || s.behind && allUpper(word) && ends(close)), mark == record.Upper && allUpper(word) && (marked || s.behind && ends(close)):
+	case mark == rare && (marked || s.behind && allUpper(word) && ends(close)), mark == upper && allUpper(word) && (marked || s.behind && ends(close)):
 		return word, true
-	case mark == record.Rare && s.behind && before == ' ' && bytes.HasPrefix(s.rest[s.at:], []byte(" \t")): // of go-zero
+	case mark == rare && s.behind && before == ' ' && bytes.HasPrefix(s.rest[s.at:], []byte(" \t")): // of go-zero
 		return word, true
-	case mark == record.Noted && before == '[' && after == ']':
+	case mark == note && before == '[' && after == ']':
 		return word, true
 	case string(word) == "System" && before == '[' && bytes.HasPrefix(s.rest[s.at:], []byte("] [MY-")): // of MySQL
 		return []byte("info"), true
@@ -226,7 +225,7 @@ func (s *levelScan) colon(word []byte) bool {
 // bracket or a bar, as in E [1149:main] of semantic_logger and E | rafthttp: of etcd.
 func (s *levelScan) named(word []byte, before, after byte) []byte {
 	if s.names >= 0 && after == ']' && before != '[' && s.open { // [Server thread/WARN] of Minecraft
-		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelMark(word[at+1:]) != record.NoLevel {
+		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelMark(word[at+1:]) != noLevel {
 			return word[at+1:]
 		}
 	}
@@ -243,14 +242,14 @@ func (s *levelScan) named(word []byte, before, after byte) []byte {
 			return word
 		}
 	case after == ':':
-		if at := bytes.LastIndexByte(word, '.'); at > 0 && allUpper(word[at+1:]) && levelMark(word[at+1:]) != record.NoLevel {
+		if at := bytes.LastIndexByte(word, '.'); at > 0 && allUpper(word[at+1:]) && levelMark(word[at+1:]) != noLevel {
 			return word[at+1:]
 		}
 	case before == '[' && after == ']':
-		if at := bytes.LastIndexByte(word, '#'); at > 0 && levelMark(word[at+1:]) != record.NoLevel {
+		if at := bytes.LastIndexByte(word, '#'); at > 0 && levelMark(word[at+1:]) != noLevel {
 			return word[at+1:]
 		}
-		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelMark(word[at+1:]) != record.NoLevel {
+		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelMark(word[at+1:]) != noLevel {
 			return word[at+1:]
 		}
 	}

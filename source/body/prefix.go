@@ -3,8 +3,6 @@ package body
 import (
 	"bytes"
 	"slices"
-
-	"blobtail/record"
 )
 
 // prefixes are what programs write in front of each line of another program, and what some loggers
@@ -68,7 +66,7 @@ func prefixOf(s []byte) int {
 		if c := s[code]; c != form[0] && (form[0] > '@' || form[0] == '(' || form[0] == '#') && (form[0] != '~' || isDigit(c)) {
 			continue
 		}
-		if n, name, _ := fit(form, s); n > 0 && levelMark(name) == record.NoLevel {
+		if n, name, _ := fit(form, s); n > 0 && levelMark(name) == noLevel {
 			return n
 		}
 	}

@@ -2,8 +2,6 @@ package body
 
 import (
 	"bytes"
-
-	"blobtail/record"
 )
 
 // sentence reports whether a text of one line surely shows no time and begins no trace, and shows
@@ -18,8 +16,8 @@ func sentence(s []byte) (level []byte, ok bool) {
 	if n < 2 || n+2 >= len(s) || s[n] != ' ' || s[n+1] == ' ' || s[n+1] == '-' {
 		return nil, false
 	}
-	if mark := levelMark(s[:n]); mark != record.NoLevel {
-		if !allUpper(s[:n]) || mark != record.Sure {
+	if mark := levelMark(s[:n]); mark != noLevel {
+		if !allUpper(s[:n]) || mark != sure {
 			return nil, false
 		}
 		level = s[:n]

@@ -5,9 +5,6 @@ import "bytes"
 // A form is that of a stack trace: it decides the lines that continue it.
 type form uint16
 
-// none is that of a text without a trace.
-const none form = 0
-
 const (
 	pythonForm form = 1 << iota // Python, Nim
 	goForm

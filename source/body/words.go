@@ -6,8 +6,13 @@ import (
 	"blobtail/record"
 )
 
-// levelMark is the mark that a word needs to be a level of a text.
-func levelMark(word []byte) record.Mark {
+// The marks that a word needs to be a level of a text, as of [record.LookupWord].
+const (
+	noLevel, sure, rare, upper, note = 0, 's', 'r', 'u', 'n'
+)
+
+// levelMark is the mark of a word.
+func levelMark(word []byte) byte {
 	_, mark := record.LookupWord(word)
 	return mark
 }
@@ -37,7 +42,7 @@ func (s *levelScan) dressed(word []byte, from int, after byte) []byte {
 // undressed is dressed for a word of six bytes or more.
 func undressed(word []byte) []byte {
 	if n := len(word) - 1; word[0] == '*' {
-		if word[n] != '*' || !allUpper(word[1:n]) || levelMark(word[1:n]) == record.NoLevel {
+		if word[n] != '*' || !allUpper(word[1:n]) || levelMark(word[1:n]) == noLevel {
 			return nil
 		}
 		return word[1:n]
@@ -46,7 +51,7 @@ func undressed(word []byte) []byte {
 	switch string(name) {
 	case "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp", "ntp", "security",
 		"local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7":
-		if levelMark(level) != record.NoLevel {
+		if levelMark(level) != noLevel {
 			return level
 		}
 	}

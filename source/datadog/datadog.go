@@ -133,7 +133,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 			if levelled = levelled || isCode(record.TextOf(value)); !levelled { // that of an access log is none
 				h.Level = record.TextOf(value)
 				h.Assumed = record.ParseLevel(h.Level) == record.Info // of all that a container prints
-				h.Why.Note(record.PartLevel, record.FromField, "status")
+				h.Why.Level().Note(record.FromField, "status")
 			}
 		case "ddsource":
 			source, sourced = record.TextOf(value), true
@@ -177,7 +177,8 @@ func (s *sink) complete(h *record.Head) {
 			inner, _ := s.inner.Head(s.Arrival())
 			h.Time, h.Guessed, h.Far = inner.Time, inner.Guessed, h.Far || inner.Far
 			if h.Why != nil && h.Time != 0 {
-				h.Why.Note(record.PartTime, record.FromText, s.inner.Why(s.Arrival()).Time.Name)
+				w := s.inner.Why(s.Arrival())
+				h.Why.Time().Note(record.FromText, w.Time().Name)
 			}
 		}
 	}

@@ -121,12 +121,12 @@ func (s *sink) message() message {
 				h.Time = ns
 			} else if !record.EmptyTime(value) {
 				m.unread, h.Unread = record.TextOf(value), true
-				h.Why.Pass(record.PartTime, "timestamp", m.unread, record.NoTime)
+				h.Why.Time().Pass("timestamp", m.unread, record.NoTime)
 			}
 		default:
 			if rank := serviceRank(name); rank > best && len(value) > 2 {
 				best, h.Service = rank, record.TextOf(value)
-				h.Why.Note(record.PartService, record.FromField, name)
+				h.Why.Service().Note(record.FromField, name)
 			}
 			if text, rank := levelOf(name, value); rank > 0 && (place == 0 || rank < place) {
 				place, m.named, level = rank, key, text
@@ -135,18 +135,18 @@ func (s *sink) message() message {
 	}
 	if m.bare = len(h.Msg) == 0 && len(other) > 0; m.bare {
 		h.Msg = other
-		h.Why.Note(record.PartMessage, record.FromProtocol, "message")
+		h.Why.Message().Note(record.FromProtocol, "message")
 	}
 	if record.ParseLevel(h.Level) != record.Other {
 		m.named = nil
 	} else if m.named != nil {
 		h.Level, h.Assumed = level, false
-		h.Why.Note(record.PartLevel, record.FromField, string(m.named))
+		h.Why.Level().Note(record.FromField, string(m.named))
 	}
 	// Many clients cut the first line off for the short message.
 	if m.whole = bytes.HasPrefix(full, h.Msg); m.whole {
 		h.Msg = full
-		h.Why.Note(record.PartMessage, record.FromProtocol, "full_message")
+		h.Why.Message().Note(record.FromProtocol, "full_message")
 	}
 	return m
 }

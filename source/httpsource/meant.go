@@ -86,12 +86,14 @@ func (s *Source) diagnose(r *http.Request, in Intake, enc body.Encoding, b []byt
 		}
 	case !misread:
 	case enc == body.Plain:
-		if sort, words := body.SortOf(b); errors.Is(err, body.ErrUnsupported) && (sort == body.Unknown || words == "deflate") { // the error says others
+		sort, words := body.SortOf(b)
+		if errors.Is(err, body.ErrUnsupported) && (sort == body.Unknown || words == "deflate") { // the error says others
 			return Refuse(http.StatusUnsupportedMediaType, "%s; %s", e.Reason, remedy(r, in.Form.Encoding, b))
 		}
-	case enc == body.Snappy && strings.TrimSpace(r.Header.Get("Content-Encoding")) == "" && !errors.Is(err, body.ErrTooLarge): // it is the form of the path
-		const want = "send JSON with Content-Type: application/json, or protobuf as a block of snappy"
-		return Refuse(http.StatusBadRequest, "%s; nothing of it was taken, since it is not valid snappy (%s)", cmp.Or(remedy(r, "", b), want), cause(e))
+	case enc == body.Snappy && strings.TrimSpace(r.Header.Get("Content-Encoding")) == "" && !errors.Is(err, body.ErrTooLarge):
+		want := "send JSON with Content-Type: application/json, or protobuf as a block of snappy" // the form of the path
+		want = cmp.Or(remedy(r, "", b), want)
+		return Refuse(http.StatusBadRequest, "%s; nothing of it was taken, since it is not valid snappy (%s)", want, cause(e))
 	default:
 		sort, _ := body.SortOf(b)
 		if l, known := like(sort, b, false); known && !isAt(r, l.path) {

@@ -92,25 +92,25 @@ func (d *decoder) record(e entry) bool {
 	service := d.stream.service
 	switch {
 	case service >= 0:
-		h.Service = d.stream.pairs[service].named(h.Why, record.PartService).value
+		h.Service = d.stream.pairs[service].named(h.Why.Service()).value
 	default:
 		if at := best(d.meta, serviceRank); at >= 0 {
-			h.Service = d.meta[at].named(h.Why, record.PartService).value
+			h.Service = d.meta[at].named(h.Why.Service()).value
 		}
 	}
 	switch {
 	case level < 0:
 	case inMeta:
-		h.Level = d.meta[level].named(h.Why, record.PartLevel).word()
+		h.Level = d.meta[level].named(h.Why.Level()).word()
 	default:
-		h.Level = d.stream.pairs[level].named(h.Why, record.PartLevel).word()
+		h.Level = d.stream.pairs[level].named(h.Why.Level()).word()
 	}
 	if d.shared += d.stream.size; d.shared > maxShared {
 		return d.to.Reject(e.raw, body.Rejection{Reason: fmt.Sprintf(
 			"the labels of streams add over %d MiB to the entries of this body; send fewer entries together", maxShared>>20)}, e.end)
 	}
 	if e.badTime != nil {
-		h.Why.Pass(record.PartTime, "ts", e.badTime, record.NoTime)
+		h.Why.Time().Pass("ts", e.badTime, record.NoTime)
 	}
 	b := d.to.Begin(h)
 	for i := range d.meta {
@@ -133,8 +133,8 @@ func (d *decoder) record(e entry) bool {
 }
 
 // named notes that a part of a head is that of the pair.
-func (p *pair) named(why *record.Why, part record.Part) *pair {
-	why.Note(part, record.FromField, p.name)
+func (p *pair) named(of *record.Cause) *pair {
+	of.Note(record.FromField, p.name)
 	return p
 }
 

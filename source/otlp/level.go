@@ -31,7 +31,7 @@ func (w *walker) levelIn(list []attribute, why *record.Why) (level []byte, rest 
 	if at < 0 {
 		return w.stayingLevel(list, &beside, why), list
 	}
-	why.Note(record.PartLevel, record.FromField, asString(list[at].key))
+	why.Level().Note(record.FromField, asString(list[at].key))
 	return level, append(list[:at], list[at+1:]...)
 }
 
@@ -53,7 +53,7 @@ func (w *walker) stayingLevel(list []attribute, beside *record.Beside, why *reco
 			}
 		}
 		if l != record.Other {
-			why.Note(record.PartLevel, record.FromField, name)
+			why.Level().Note(record.FromField, name)
 			return w.words[l]
 		}
 	}

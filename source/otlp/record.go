@@ -243,13 +243,13 @@ func byUnit(t int64) int64 {
 func (w *walker) level(why *record.Why) []byte {
 	e := &w.entry
 	if len(e.severity) > 0 {
-		why.Note(record.PartLevel, record.FromProtocol, "severityText")
+		why.Level().Note(record.FromProtocol, "severityText")
 	}
 	if e.number < 1 || e.number > 24 || len(e.severity) > 0 && record.ParseLevel(e.severity) != record.Other {
 		return e.severity
 	}
 	e.unknownSeverity = e.severity
-	why.Note(record.PartLevel, record.FromProtocol, "severityNumber")
+	why.Level().Note(record.FromProtocol, "severityNumber")
 	return w.words[(e.number-1)/4]
 }
 
@@ -292,7 +292,7 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 	if at >= 0 {
 		h.Msg = e.members[at].value.bytes
 		if h.Why != nil {
-			h.Why.Note(record.PartMessage, record.FromMember, "body."+asString(e.members[at].key))
+			h.Why.Message().Note(record.FromMember, "body."+asString(e.members[at].key))
 		}
 		h.Level, rest = w.levelUnless(h.Level, append(e.members[:at], e.members[at+1:]...), h.Why)
 		return rest

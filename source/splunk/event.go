@@ -129,7 +129,7 @@ func (s *sink) setTime(h *record.Head, time []byte) (original []byte) {
 			original = record.AppendTime(nil, h.Time)
 		}
 		h.Time = ns
-		h.Why.Note(record.PartTime, record.FromProtocol, "time of the event")
+		h.Why.Time().Note(record.FromProtocol, "time of the event")
 		return original
 	}
 	if record.EmptyTime(time) {
@@ -137,7 +137,7 @@ func (s *sink) setTime(h *record.Head, time []byte) (original []byte) {
 	}
 	text := record.TextOf(time)
 	h.Unread = h.Unread || h.Time == 0
-	h.Why.Pass(record.PartTime, "time", text, record.NoTime)
+	h.Why.Time().Pass("time", text, record.NoTime)
 	return text
 }
 
@@ -147,7 +147,7 @@ func (m *metadata) name(h *record.Head) {
 		return
 	}
 	h.Service = m.service()
-	h.Why.Note(record.PartService, record.FromProtocol, "source, sourcetype or index")
+	h.Why.Service().Note(record.FromProtocol, "source, sourcetype or index")
 }
 
 // A field is a member of an object.
@@ -192,7 +192,7 @@ func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
 	event = s.objectIn(event)
 	if event[0] != '{' {
 		h = record.Head{Msg: record.TextOf(event), Renames: true, Why: s.Why()}
-		h.Why.Note(record.PartMessage, record.FromProtocol, "event")
+		h.Why.Message().Note(record.FromProtocol, "event")
 		return h, nil, nil
 	}
 	_, err = s.inner.Scan(event)
@@ -238,13 +238,13 @@ func (s *sink) fields(object []byte, h *record.Head) (fields []field, err error)
 		switch {
 		case len(h.Service) == 0 && (string(key) == "service" || string(key) == "service.name"):
 			h.Service = record.TextOf(value)
-			h.Why.Note(record.PartService, record.FromField, string(key))
+			h.Why.Service().Note(record.FromField, string(key))
 		case l != record.Other && (best == 0 || place < best):
 			if best > 0 {
 				fields = append(fields, before)
 			}
 			best, before, h.Level = place, field{key, value}, []byte(l.String())
-			h.Why.Note(record.PartLevel, record.FromField, string(key))
+			h.Why.Level().Note(record.FromField, string(key))
 		default:
 			fields = append(fields, field{key, value})
 		}

@@ -210,13 +210,16 @@ func (b *batch) object(m *message) (h record.Head, rest iter.Seq2[[]byte, []byte
 	name := h.Service
 	for key, value := range rest {
 		if string(key) == "name" && len(name) == 0 && record.IsString(value) {
-			name, why.Service = record.TextOf(value), record.Cause{Place: record.FromField, Name: "name"}
+			name = record.TextOf(value)
+			why.Service().Note(record.FromField, "name")
 		}
 	}
 	if len(m.app) == 0 {
 		m.app = name
-	} else if why.Service = (record.Cause{Place: record.FromProtocol, Name: "the application's name"}); !bytes.Equal(h.Service, m.app) {
-		m.own = h.Service
+	} else {
+		if why.Service().Note(record.FromProtocol, "the application's name"); !bytes.Equal(h.Service, m.app) {
+			m.own = h.Service
+		}
 	}
 	if h.Why = b.g.Why(); h.Why != nil {
 		*h.Why = why
@@ -229,11 +232,11 @@ func (b *batch) why(m *message, wrong bool) *record.Why {
 	w := b.g.Why()
 	w.Named("the header of syslog", "the priority of syslog", "the text behind the header", "the application's name")
 	if m.plain {
-		w.Note(record.PartTime, record.FromText, "")
-		w.Note(record.PartMessage, record.FromProtocol, "all of the message: it has no header that could be read")
+		w.Time().Note(record.FromText, "")
+		w.Message().Note(record.FromProtocol, "all of the message: it has no header that could be read")
 	}
 	if wrong {
-		w.Pass(record.PartTime, "ts", m.stamp, record.TooFarAhead)
+		w.Time().Pass("ts", m.stamp, record.TooFarAhead)
 	}
 	return w
 }
