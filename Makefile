@@ -79,7 +79,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: azure-try build cost release dist sbom reproducible reproducible-host vuln vuln-told demo try picture loggers test test-processes test-page test-raced test-plain help interop interop-quick alerting torture lint deploy-lint engines promcheck bench bench-micro bench-table compare compare-agree scale fuzz clean
+.PHONY: azure-try build cost release dist sbom reproducible reproducible-host vuln vuln-told demo try picture loggers golden test test-processes test-page test-raced test-plain help interop interop-quick alerting torture lint deploy-lint engines promcheck bench bench-micro bench-table compare compare-agree scale fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -148,6 +148,20 @@ loggers: ## the table of docs/LOGGERS.md, from the rows in source/body/loggers/t
 # What fails most often is first. CI has `make vuln-told` and `make reproducible` beside the raced
 # packages, which wait for disks and clocks now and then.
 BESIDE_RACED ?=
+
+# A commit that has the test runs its own, over the inputs of this one. Each side writes 2 GB.
+golden: ## the meaning of five million records; AGAINST=COMMIT prints what is another there, UPDATE=1 freezes it
+ifdef AGAINST
+	@set -e; rm -rf bin/golden; mkdir -p bin/golden; git worktree prune; git worktree add -q --detach bin/golden/tree "$(AGAINST)"; \
+	trap 'git worktree remove -f bin/golden/tree' EXIT; \
+	[ -d bin/golden/tree/integration/meaning ] || cp -r integration/meaning bin/golden/tree/integration/; \
+	for side in .:is bin/golden/tree:was; do \
+		(cd "$${side%:*}" && LOGHUB="$(abspath $(LOGHUB))" $(BESIDE) $(TEST) ./integration/meaning -run '^TestGolden$$' -from $(CURDIR) -into "$(CURDIR)/bin/golden/$${side#*:}"); \
+	done; cd bin/golden && if diff -r was is >diff; then echo "all records are the same"; else \
+		head -n 200 diff | cut -c 1-600; echo "$$(grep -c '^>' diff) records are others: bin/golden/diff"; exit 1; fi
+else
+	LOGHUB="$(abspath $(LOGHUB))" $(BESIDE) $(TEST) ./integration/meaning -run '^TestGolden$$' $(if $(UPDATE),-update,-all)
+endif
 
 test: ## everything, and once more with the race detector where goroutines meet
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2

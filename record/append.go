@@ -77,33 +77,25 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 		p.offer(d, nil)
 	}
 
-	h := &p.last
-	*h = head{}
-	var text []byte
 	first := nameTs
 	if d.ForeignTs {
 		first++
 	}
-	h.time, text = p.findTime(first, d, &s)
+	text := p.find(first, d, &s)
+	h := &p.last
+	if named := h.level >= 0 || h.word != nil || s.Level != Other; d.Seek != nil && !(s.OwnTime && named) {
+		if msg := p.message(); len(msg) > 0 {
+			p.sought(d, msg, &s, named)
+		}
+	}
+	dst = append(dst, tsPrefix...)
 	if text != nil {
-		dst = append(append(dst, tsPrefix...), text...)
-	}
-	h.msg = p.msgField()
-	h.level, s.Level = p.findLevel()
-	var inner []byte // the sender's own word in an object
-	named := h.level >= 0 || s.Level != Other
-	if !named {
-		inner, s.Level, _ = p.nestedLevel()
-		named = inner != nil
-	}
-	if d.Seek != nil && !(s.OwnTime && named) {
-		p.seek(d, h, &s, named)
-	}
-	if text == nil {
-		dst = p.clock.append(append(dst, tsPrefix...), s.Time)
+		dst = append(dst, text...)
+	} else {
+		dst = p.clock.append(dst, s.Time)
 	}
 	dst = append(dst, levelPrefix...)
-	dst = p.appendLevel(dst, h.level, inner, &s)
+	dst = p.appendLevel(dst, h.level, h.word, &s)
 	if s.Level == Other {
 		s.LevelUnread = h.level >= 0 || p.triedLevel()
 	}
@@ -119,7 +111,7 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 		if p.fields[h.msg].known == nameLog {
 			dst = cutLineFeed(dst, from)
 		}
-	} else if v, _ := p.nestedMsg(); v != nil {
+	} else if v := p.nestedMsg(); v != nil {
 		dst = appendCanonical(dst, v[1:len(v)-1])
 	}
 	dst = append(dst, '"')
@@ -145,24 +137,31 @@ func cutLineFeed(dst []byte, from int) []byte {
 	return dst[:from+len(text)]
 }
 
-// Level returns the value of the level of the object scanned last as it stands in the source, for
-// [ParseLevel], or else the word for it; nil if it has none.
+// find finds the time, the level and the message of the object scanned last in its fields, and in objects
+// among them. canonical is the text of the time, if the line may have that.
+func (p *Parser) find(first name, d *Defaults, s *Stamp) (canonical []byte) {
+	h := &p.last
+	*h = head{service: -1}
+	h.time, canonical = p.findTime(first, d, s)
+	h.msg = p.msgField()
+	if h.level, h.is = p.findLevel(); h.level < 0 && h.is == Other {
+		h.word, h.is = p.nestedLevel()
+	}
+	s.Level = h.is
+	return canonical
+}
+
+// Level returns the value of the level of the object scanned last, behind [Parser.AppendLine], as it
+// stands in the source, for [ParseLevel], or else the word for it; nil if it has none.
 func (p *Parser) Level() []byte {
-	at, l := p.findLevel()
-	var inner []byte
-	if at < 0 && l == Other {
-		inner, l, _ = p.nestedLevel()
+	switch h := &p.last; {
+	case h.level >= 0 && (p.notes.by == nil || p.notes.by.name == 0):
+		return p.src[p.fields[h.level].val:p.fields[h.level].valEnd]
+	case h.is != Other:
+		return []byte(h.is.String())
+	default:
+		return h.word
 	}
-	if at >= 0 {
-		f := &p.fields[at]
-		if _, by := p.levelOf(f); by == nil || by.name == 0 {
-			return p.src[f.val:f.valEnd]
-		}
-	}
-	if l != Other {
-		return []byte(l.String())
-	}
-	return inner
 }
 
 // A clock appends canonical times. It keeps the last one, because all records of a body without a
@@ -190,7 +189,9 @@ func (c *clock) append(dst []byte, ns int64) []byte {
 // head has the fields used for a line's head, -1 for none.
 type head struct {
 	time, level, service, msg int
-	keepService               bool // as a field
+	keepService               bool   // as a field
+	is                        Level  // by fields
+	word                      []byte // the sender's own for the level, with its quotes, in an object
 
 	// The time or the level is one that the message shows.
 	soughtTime, soughtLevel bool
@@ -221,21 +222,20 @@ func (p *Parser) text(f *field) []byte {
 	return p.scratch
 }
 
-// seek looks into the message for a time and a level that the record lacks. named says that it has a
-// level.
-func (p *Parser) seek(d *Defaults, h *head, s *Stamp, named bool) {
-	var msg []byte
-	if h.msg >= 0 {
-		if p.src[p.fields[h.msg].val] == '"' {
-			msg = p.text(&p.fields[h.msg])
-		}
-	} else if v, _ := p.nestedMsg(); v != nil {
+// message is the text of the message that was found, which is valid until the next use of the parser; nil
+// if it is none.
+func (p *Parser) message() []byte {
+	if at := p.last.msg; at >= 0 && p.src[p.fields[at].val] == '"' {
+		return p.text(&p.fields[at])
+	} else if at >= 0 {
+		return nil
+	}
+	v := p.nestedMsg()
+	if v != nil {
 		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
-		msg = p.scratch
+		v = p.scratch
 	}
-	if len(msg) > 0 {
-		p.sought(d, msg, s, named)
-	}
+	return v
 }
 
 // sought looks into a message, for the time and the level that the record lacks. named says that

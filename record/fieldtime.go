@@ -12,7 +12,7 @@ import (
 // MaxAhead is how far the time of a record may be ahead of its arrival.
 const MaxAhead = 24 * time.Hour
 
-// findTime finds the field with the time, or -1, and its text if that is canonical. It looks
+// findTime finds the field with the time, or -1, and its text in the source if that is canonical. It looks
 // at the names from first on. A value that cannot be the time of a record that arrived then
 // is passed over, and so is a guess that is not believed.
 func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical []byte) {
@@ -21,6 +21,7 @@ func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical 
 		latest = d.Arrived + MaxAhead.Nanoseconds()
 	}
 	parts := timeParts{dayAt: -1, clockAt: -1}
+	p.notes.begin(partTime)
 	if len(p.mapped.offers) > 0 {
 		if at, parts = p.mappedTime(d, latest, s); at >= 0 {
 			return at, nil
@@ -33,7 +34,9 @@ func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical 
 			text, ok := p.timeText(f)
 			if ok {
 				if ns, ok := p.day.parseCanonical(text); ok && ns <= latest && n != nameDate && n != nameCreated {
-					s.Time, s.OwnTime = ns, true
+					if s.Time, s.OwnTime = ns, true; f.flags&valEscaped != 0 {
+						text = nil
+					}
 					return at, text
 				}
 			}
@@ -47,19 +50,23 @@ func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical 
 				return at, nil
 			case full:
 				s.TimeFar = true
+				p.notes.pass(partTime, at, farOff)
 			case parts.add(at, ns, part, latest):
 				parts.guess = parts.guess || guess && part == times.Date
-			default:
-				s.TimeUnread = s.TimeUnread || !p.isEmptyTime(f)
+				p.notes.pass(partTime, at, reasonOf(part, false))
+			case !p.isEmptyTime(f):
+				s.TimeUnread = true
+				p.notes.pass(partTime, at, reasonOf(part, ns > latest))
 			}
 		}
 	}
 	if parts.guess && parts.clockAt < 0 && !d.believes(parts.day, false) {
+		p.notes.pass(partTime, parts.dayAt, farOff)
 		parts.dayAt, s.TimeFar = -1, true
 	}
-	p.dayAt, p.clockAt = parts.dayAt, parts.clockAt
+	p.notes.day, p.notes.clock = parts.dayAt, parts.clockAt
 	if at = parts.time(latest, s); !s.OwnTime {
-		if ns, path := p.nestedTime(latest); path != "" {
+		if ns := p.nestedTime(latest); p.notes.rows[partTime] > 0 {
 			s.Time, s.OwnTime = ns, true
 		}
 	}

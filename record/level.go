@@ -45,9 +45,6 @@ func LevelOf(canonicalWord []byte) Level {
 	return Other
 }
 
-// maxLevelWord is the length of the longest alias, "informational".
-const maxLevelWord = 13
-
 // ParseLevel returns the level of word in any of the usual vocabularies (syslog, log4j,
 // slog, pino, journald, .NET, PostgreSQL). Letter case, surrounding spaces and the codes of
 // colours do not matter. Numbers are syslog severities from 0 to 7, pino's levels from 10. A
@@ -65,33 +62,8 @@ func ParseLevel(word []byte) Level {
 
 // aliasOf returns the level of a word that stands alone.
 func aliasOf(word []byte) Level {
-	word = bytes.TrimSpace(word)
-	if len(word) > maxLevelWord {
-		return Other
-	}
-	var buf [maxLevelWord]byte
-	for i, c := range word {
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		buf[i] = c
-	}
-	switch string(buf[:len(word)]) {
-	case "trace", "t", "trc", "trce", "trac", "silly", "verbose", "v", "vrb", "verb", "verbo", "finest", "finer", "10":
-		return Trace
-	case "debug", "d", "dbg", "dbug", "debu", "fine", "config", "7", "20":
-		return Debug
-	case "info", "i", "inf", "infor", "information", "informational", "notice", "n", "note", "success", "log", "5", "6", "30":
-		return Info
-	case "warn", "w", "wrn", "warni", "warning", "4", "40":
-		return Warn
-	case "error", "e", "err", "erro", "eror", "severe", "fail", "3", "50":
-		return Error
-	case "critical", "c", "crit", "fatal", "f", "ftl", "fata", "fatl", "panic", "pani", "dpanic", "alert", "emerg", "emergency",
-		"0", "1", "2", "60":
-		return Critical
-	}
-	return Other
+	l, _ := LookupWord(bytes.TrimSpace(word))
+	return l
 }
 
 // longestOdd is the longest text that oddLevel looks at: a word between colours.

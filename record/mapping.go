@@ -58,9 +58,12 @@ func (m *Mapping) With(names Names) *Mapping {
 	return own
 }
 
-// The parts of a head, in the order of offers.
+// A headPart is one of the parts of a head.
+type headPart uint8
+
+// The parts, in the order of offers.
 const (
-	partTime = iota
+	partTime headPart = iota
 	partLevel
 	partMsg
 	partService
@@ -78,9 +81,10 @@ type chosen struct {
 
 // A target is a use of a field.
 type target struct {
-	part, place int
-	rest        string // the name of the member, "" for the field itself
-	name        string // all of it
+	part  headPart
+	place int
+	rest  string // the name of the member, "" for the field itself
+	name  string // all of it
 }
 
 // choose returns the names for a service. The service itself is found by those for all.
@@ -92,7 +96,8 @@ func (m *Mapping) choose(service string) *chosen {
 		if len(f.Services) > 0 && !slices.ContainsFunc(f.Services, func(p string) bool { return MatchService(p, service) }) {
 			continue
 		}
-		for part, names := range [numParts][]string{f.Time, f.Level, f.Message, f.Service} {
+		for n, names := range [numParts][]string{f.Time, f.Level, f.Message, f.Service} {
+			part := headPart(n)
 			if len(names) == 0 || done[part] {
 				continue
 			}
@@ -113,7 +118,7 @@ func (m *Mapping) choose(service string) *chosen {
 	return c
 }
 
-func (c *chosen) add(part, place int, name string) {
+func (c *chosen) add(part headPart, place int, name string) {
 	key := func(first, rest string) {
 		k := string(AppendEscaped(nil, []byte(first)))
 		c.targets[k] = append(c.targets[k], target{part, place, rest, name})
@@ -273,16 +278,6 @@ func (p *Parser) retract(s *Stamp) {
 	p.fields, m.offers = p.fields[:m.real], m.offers[:0]
 }
 
-// wasOffered returns the offer of a field for a part, in the record appended last; nil for none.
-func (p *Parser) wasOffered(part, at int) *offer {
-	for i := range p.mapped.before {
-		if o := &p.mapped.before[i]; o.part == part && o.at == at {
-			return o
-		}
-	}
-	return nil
-}
-
 // collect makes the offers. service says whether there are some for the service.
 func (p *Parser) collect(c *chosen, service bool) {
 	var buf [LongestName]byte
@@ -320,7 +315,7 @@ func (t target) order() int {
 // whole name.
 func (p *Parser) resolve(all []offer) []offer {
 	kept := all[:0]
-	part, place := -1, 0 // of the last whole name that is a field
+	part, place := numParts, 0 // of the last whole name that is a field
 	for _, o := range all {
 		if o.rest == "" {
 			if f := &p.fields[o.at]; f.known == 0 {
@@ -395,7 +390,7 @@ func isFolded(key []byte, name string) bool {
 }
 
 // offered iterates over the fields that are offered for a part.
-func (p *Parser) offered(part int) iter.Seq2[int, *field] {
+func (p *Parser) offered(part headPart) iter.Seq2[int, *field] {
 	return func(yield func(int, *field) bool) {
 		for i := range p.mapped.offers {
 			if o := &p.mapped.offers[i]; o.part == part && !yield(o.at, &p.fields[o.at]) {
@@ -460,7 +455,7 @@ func (p *Parser) mappedLevel() (at, own int, l Level) {
 
 // mappedWord returns the first field with a text that is offered for a part, or -1. other is the
 // first with another value that may be one.
-func (p *Parser) mappedWord(part int) (at, other int) {
+func (p *Parser) mappedWord(part headPart) (at, other int) {
 	other = -1
 	for at, f := range p.offered(part) {
 		switch c := p.src[f.val]; {

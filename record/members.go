@@ -16,25 +16,21 @@ func (p *Parser) Members() iter.Seq2[[]byte, []byte] { return p.members(nil) }
 // copy.
 func (p *Parser) Head(d *Defaults) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	var s Stamp
-	at := head{msg: p.msgField()}
-	at.time, _ = p.findTime(nameTs, d, &s)
+	p.find(nameTs, d, &s)
+	at := p.last
 	h.Time, h.Unread, h.Guessed, h.Far = s.Time, s.TimeUnread, s.Guessed, s.TimeFar
 	if h.Msg = p.copied(at.msg); at.msg >= 0 && p.fields[at.msg].known == nameLog {
 		h.Msg = bytes.TrimSuffix(h.Msg, []byte("\n"))
+	} else if at.msg < 0 {
+		h.Msg = bytes.Clone(p.message())
 	}
-	if at.msg < 0 {
-		if v, _ := p.nestedMsg(); v != nil {
-			h.Msg = TextOf(v)
-		}
-	}
-	at.level, s.Level = p.findLevel()
 	if v := p.Level(); v != nil {
 		h.Level = TextOf(v)
 	}
 	var name []byte
 	var nested bool
 	at.service, name, nested = p.serviceField()
-	p.last = at
+	p.last.service = at.service
 	if h.Service = bytes.Clone(name); nested {
 		at.service = -1 // the object is a member
 	}
@@ -44,19 +40,8 @@ func (p *Parser) Head(d *Defaults) (h Head, rest iter.Seq2[[]byte, []byte]) {
 // Shows returns the time and the level that the object scanned last has by its fields, the time in
 // a stamp and Other for no level, and its message, which is valid until the next use of the parser.
 func (p *Parser) Shows(d *Defaults) (s Stamp, l Level, msg []byte) {
-	h := &p.last
-	*h = head{service: -1}
-	h.time, _ = p.findTime(nameTs, d, &s)
-	if h.level, l = p.findLevel(); l == Other && h.level < 0 {
-		_, l, _ = p.nestedLevel()
-	}
-	if h.msg = p.msgField(); h.msg >= 0 && p.src[p.fields[h.msg].val] == '"' {
-		msg = p.text(&p.fields[h.msg])
-	} else if v, _ := p.nestedMsg(); v != nil {
-		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
-		msg = p.scratch
-	}
-	return s, l, msg
+	p.find(nameTs, d, &s)
+	return s, p.last.is, p.message()
 }
 
 // members iterates over the members that are not in a head.

@@ -32,25 +32,18 @@ func member(object []byte, key string) []byte {
 // A field with a name from [namePriority] on stays: at is -1, and l the level.
 func (p *Parser) findLevel() (at int, l Level) {
 	own := -1
+	p.notes.begin(partLevel)
 	if len(p.mapped.offers) > 0 {
 		if at, own, l = p.mappedLevel(); at >= 0 {
 			return at, l
 		}
 	}
 	if p.found[kindLevel/perKind]&1 != 0 { // as nearly all records have it
-		f := &p.fields[p.slots[kindLevel]]
-		if v := p.src[f.val:f.valEnd]; v[0] == '"' {
-			l = LevelOf(v[1 : len(v)-1])
-		} else if p.found[kindLevel/perKind] == 1 && isDigit(v[0]) { // no word is beside it
-			l, _ = p.found.levelOf(kindLevel, v)
-		} else {
-			l = Other
-		}
-		if l != Other {
+		if l = p.plainLevel(&p.fields[p.slots[kindLevel]]); l != Other {
 			return int(p.slots[kindLevel]), l
 		}
 	}
-	number, on := -1, Other // the first number that is on a scale: words come before it
+	number, on, before := -1, Other, 0 // the first number that is on a scale: words come before it
 	for left := p.candidates(kindLevel); left != 0; left &= left - 1 {
 		n := kindLevel + name(bits.TrailingZeros64(left))
 		if n >= namePriority && number >= 0 {
@@ -61,26 +54,45 @@ func (p *Parser) findLevel() (at int, l Level) {
 			switch l, by := p.levelOf(f); {
 			case l != Other && n >= namePriority:
 				if own < 0 {
-					p.levelAt = at
+					p.notes.stays, p.notes.by = at, by
 					return -1, l
 				}
 			case l != Other && by == nil:
+				p.notes.by = nil
 				return at, l
-			case l != Other && number < 0:
-				number, on = at, l
-			case l == Other && own < 0 && n <= nameLogLevel && p.isOwnLevel(f):
-				own = at
+			case l != Other:
+				if number < 0 {
+					number, on, before, p.notes.by = at, l, len(p.notes.passed[partLevel]), by
+				}
+				p.notes.pass(partLevel, at, wordFirst)
+			case n < namePriority && !p.isEmpty(f):
+				if own < 0 && n <= nameLogLevel && p.isOwnLevel(f) {
+					own = at
+				}
+				p.notes.pass(partLevel, at, noLevel)
 			}
 		}
 	}
 	if number >= 0 {
+		p.notes.passed[partLevel] = p.notes.passed[partLevel][:before]
 		return number, on
 	}
 	if own < 0 && p.has(nameAtT) && (p.has(nameAtM) || p.has(nameAtMt)) {
-		p.levelAt = int(p.slots[nameAtT])
+		p.notes.stays = int(p.slots[nameAtT])
 		return -1, Info // Serilog leaves it out
 	}
 	return own, Other
+}
+
+// plainLevel is the level of the field level, as canonical lines have it, or a number that no word is beside.
+func (p *Parser) plainLevel(f *field) (l Level) {
+	l = Other
+	if v := p.src[f.val:f.valEnd]; v[0] == '"' {
+		l = LevelOf(v[1 : len(v)-1])
+	} else if p.found[kindLevel/perKind] == 1 && isDigit(v[0]) {
+		l, p.notes.by = p.found.levelOf(kindLevel, v)
+	}
+	return l
 }
 
 // isOwnLevel reports whether a field may have a word of the sender's own for a level.
@@ -302,9 +314,10 @@ func (p *Parser) path(n name, path string) []byte {
 	return v
 }
 
-// nestedOf iterates over the members of [nestedNames] for a part that the record has, with their
-// paths.
-func (p *Parser) nestedOf(part int) iter.Seq2[*nestedName, []byte] {
+// nestedOf iterates over the members of [nestedNames] for a part that the record has. The one at which
+// the iteration ends is noted.
+func (p *Parser) nestedOf(part headPart) iter.Seq2[*nestedName, []byte] {
+	p.notes.rows[part] = 0
 	return func(yield func(*nestedName, []byte) bool) {
 		if !hasParent(p) {
 			return
@@ -315,26 +328,27 @@ func (p *Parser) nestedOf(part int) iter.Seq2[*nestedName, []byte] {
 				continue
 			}
 			if v := p.path(n.parent, n.path); len(v) > 0 && !yield(n, v) {
+				p.notes.rows[part] = uint8(i + 1)
 				return
 			}
 		}
 	}
 }
 
-// nestedTime returns the time in the objects of [nestedNames], at most latest, with the path of its
-// member; "" for none.
-func (p *Parser) nestedTime(latest int64) (ns int64, path string) {
-	for n, v := range p.nestedOf(partTime) {
+// nestedTime returns the time in the objects of [nestedNames], at most latest. No row is noted if there
+// is none.
+func (p *Parser) nestedTime(latest int64) (ns int64) {
+	for _, v := range p.nestedOf(partTime) {
 		if ns, part := valueTime(&p.times, v); part == times.Full && ns <= latest {
-			return ns, n.path
+			return ns
 		}
 	}
-	return 0, ""
+	return 0
 }
 
-// nestedLevel returns the level in the objects of [nestedNames], with the path of its member. For a
-// word of the sender's own it is Other, and v the word with its quotes. v is nil for none.
-func (p *Parser) nestedLevel() (v []byte, l Level, path string) {
+// nestedLevel returns the level in the objects of [nestedNames]. For a word of the sender's own it is
+// Other, and v the word with its quotes. v is nil for none.
+func (p *Parser) nestedLevel() (v []byte, l Level) {
 	for n, v := range p.nestedOf(partLevel) {
 		text := v
 		if v[0] == '"' {
@@ -346,21 +360,20 @@ func (p *Parser) nestedLevel() (v []byte, l Level, path string) {
 		last := lookupName([]byte(n.path[strings.LastIndexByte(n.path, '.')+1:]))
 		l, _ := p.found.levelOf(last, text)
 		if _, number := numberOf(text); l != Other || len(text) > 0 && !number {
-			return v, l, n.path
+			return v, l
 		}
 	}
-	return nil, Other, ""
+	return nil, Other
 }
 
-// nestedMsg returns the string of the message in the objects of [nestedNames], with the path of its
-// member; nil for none.
-func (p *Parser) nestedMsg() (v []byte, path string) {
-	for n, v := range p.nestedOf(partMsg) {
+// nestedMsg returns the string of the message in the objects of [nestedNames]; nil for none.
+func (p *Parser) nestedMsg() []byte {
+	for _, v := range p.nestedOf(partMsg) {
 		if len(v) > len(`""`) && v[0] == '"' {
-			return v, n.path
+			return v
 		}
 	}
-	return nil, ""
+	return nil
 }
 
 // msgField is the index of the field with the message, -1 for none: the first with a text, else
@@ -383,7 +396,7 @@ func (p *Parser) msgField() int {
 		for at := int(p.slots[n]); at >= 0; at = p.next(at) {
 			f := &p.fields[at]
 			if n == nameText {
-				if v, _ := p.nestedMsg(); v != nil {
+				if p.nestedMsg() != nil {
 					return -1
 				}
 			}

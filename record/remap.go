@@ -119,12 +119,10 @@ func (p *Parser) ownService(was *Stamp, d *Defaults) bool {
 
 // Remapped explains the parts of the head that the last call of [Parser.Remap] has found in fields.
 func (p *Parser) Remapped(w *Why) {
-	for _, part := range []struct {
-		at, own int
-		cause   *Cause
-	}{{p.last.time, headTime, &w.Time}, {p.last.level, headLevel, &w.Level}, {p.last.service, headService, &w.Service}, {p.last.msg, headMsg, &w.Message}} {
-		if part.at != part.own {
-			*part.cause = p.field(part.at)
+	at := [numParts]int{p.last.time, p.last.level, p.last.msg, p.last.service}
+	for i, own := range [numParts]int{headTime, headLevel, headMsg, headService} {
+		if at[i] != own {
+			w.parts[i] = p.mappedCause(headPart(i), at[i])
 		}
 	}
 }

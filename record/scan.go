@@ -42,11 +42,9 @@ type Parser struct {
 	seed   maphash.Seed
 
 	last     head // of the line that was appended last, for Why
+	notes    notes
 	day      DayCache
 	times    times.Reader
-	dayAt    int // the fields with the date and the clock, if no field was the time alone
-	clockAt  int
-	levelAt  int // the field with the level, if it stays
 	clock    clock
 	services map[string]*service
 	recent   [recentServices]*service
@@ -153,6 +151,7 @@ func (p *Parser) reset() {
 	}
 	p.src, p.fields, p.names, p.repeats = nil, p.fields[:0], p.names[:0], p.repeats[:0]
 	p.found, p.again, p.reject = present{}, false, nil
+	p.mapped.before = p.mapped.before[:0]
 	p.seen = keyFilter{}
 	p.shape.on = true
 }
@@ -273,19 +272,14 @@ func (p *Parser) scanName(src []byte, i int, f *field) (int, *RejectError) {
 // addName recognises the key of the newest field, and searches the previous ones for
 // it.
 func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
-	at := len(p.fields) - 1
+	at, h := len(p.fields)-1, hashKey(key, word)
 	if at <= manyFields {
-		h := word
-		if n := len(key); n > 8 {
-			h ^= binary.LittleEndian.Uint64(key[n-8:]) * 3
-		}
-		h *= 0x9e3779b97f4a7c15
 		f.hash = uint32(h >> 32)
 		if p.seen.add(f.hash) {
 			p.compareName(src, f, key)
 		}
 	}
-	if f.known = lookupName(key); f.known != 0 {
+	if f.known = nameAt(key, h); f.known != 0 {
 		p.note(f.known, at)
 	}
 }

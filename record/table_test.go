@@ -7,27 +7,18 @@ import (
 	"testing"
 )
 
-// The table of known names is the one by which keys are recognised: each name has the number of its
-// place there, and the names with rules of their own are the ones that these numbers say.
+// Each name is recognised as the one at its place in the table, and the names with rules of their own
+// are the ones that their constants say.
 func TestTableOfNames(t *testing.T) {
-	known := allNames()
-	longest := 0
-	for kind, names := range map[name][]string{kindTime: known.Time, kindLevel: known.Level, kindMsg: known.Message, kindService: known.Service} {
-		if len(names) > perKind {
-			t.Errorf("kind %d has %d names; there is room for %d", kind, len(names), perKind)
+	for kind, keys := range knownNames {
+		if len(keys) > perKind {
+			t.Errorf("kind %d has %d names; there is room for %d", kind, len(keys), perKind)
 		}
-		for place, key := range names {
-			if got := nameOf([]byte(key)); got != kind+name(place) {
-				t.Errorf("%s is %d, want %d", key, got, kind+name(place))
+		for place, key := range keys {
+			if got := lookupName([]byte(strings.ToUpper(key))); got != name(kind*perKind+place) {
+				t.Errorf("%s is %d, want %d", key, got, kind*perKind+place)
 			}
-			longest = max(longest, len(key))
 		}
-		if n := kind + name(len(names)); len(names) < perKind && named(n) != "" {
-			t.Errorf("%s is recognised, and is not in the table", named(n))
-		}
-	}
-	if longest != longestName {
-		t.Errorf("the longest name has %d bytes, and longestName is %d", longest, longestName)
 	}
 	rules := map[name]string{
 		nameRealtime:      "__realtime_timestamp",
@@ -48,15 +39,8 @@ func TestTableOfNames(t *testing.T) {
 	}
 }
 
-// named is the name with a number in the table, "" for none.
-func named(n name) string {
-	known := allNames()
-	names := map[name][]string{kindTime: known.Time, kindLevel: known.Level, kindMsg: known.Message, kindService: known.Service}[n/perKind*perKind]
-	if place := int(n % perKind); place < len(names) {
-		return names[place]
-	}
-	return ""
-}
+// named is the name with a number in the table.
+func named(n name) string { return knownNames[n/perKind][n%perKind] }
 
 // The names of others beside which names count are those that their constants say, and each name with
 // a condition is among the bits of its kind.
@@ -69,8 +53,8 @@ func TestTablesOfConditions(t *testing.T) {
 		"objectapiversion": nameObjectVersion, "timestampnanos": nameTimestampNanos, "info": parentInfo,
 		"object": parentObject, "common_properties": parentCommon,
 	} {
-		if nameOf([]byte(key)) != n {
-			t.Errorf("%s is %d, want %d", key, nameOf([]byte(key)), n)
+		if lookupName([]byte(key)) != n {
+			t.Errorf("%s is %d, want %d", key, lookupName([]byte(key)), n)
 		}
 	}
 	want := [numKinds]uint64{}
@@ -94,7 +78,7 @@ func TestTablesOfConditions(t *testing.T) {
 			t.Errorf("%s is not found in %s", n.path, src)
 		}
 	}
-	for _, key := range append(allNames().Level[:namePriority-kindLevel], "channel", "event_id", "eventid", "reqid", "category", "app") {
+	for _, key := range append(slices.Clone(knownNames[kindLevel/perKind][:namePriority-kindLevel]), "channel", "event_id", "eventid", "reqid", "category", "app") {
 		if scaleLetters>>(key[0]&31)&1 == 0 {
 			t.Errorf("scaleLetters lacks the letter of %s", key)
 		}

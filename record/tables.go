@@ -126,7 +126,7 @@ const scaleLetters = 1<<('@'&31) | 1<<('a'&31) | 1<<('c'&31) | 1<<('d'&31) | 1<<
 
 // A nestedName is a member of an object that may have a part of the head.
 type nestedName struct {
-	part   int
+	part   headPart
 	parent name
 	path   string // with that of the parent
 	beside []name // one of these has to be there, if there are any

@@ -1,8 +1,8 @@
 package record
 
 import (
-	"iter"
-	"math/bits"
+	"slices"
+	"strings"
 
 	"blobtail/record/times"
 )
@@ -12,7 +12,7 @@ type Place uint8
 
 // The places.
 const (
-	Nowhere      Place = iota // there is no such part: the time is that of arrival
+	nowhere      Place = iota // there is no such part: the time is that of arrival
 	FromField                 // a field, by its name
 	FromFields                // a date and a clock in two fields
 	FromMember                // a member of an object
@@ -49,42 +49,84 @@ const (
 	TooFarAhead = "is more than 24 h after the arrival"
 )
 
-// Why says where the parts of a record's head come from.
-type Why struct{ Time, Level, Message, Service Cause }
+// Why says where the parts of a record's head come from. Those who decide that note it.
+type Why struct{ parts [numParts]Cause }
+
+// Time is the cause of the time; nil of a nil Why: nobody asks.
+func (w *Why) Time() *Cause { return w.of(partTime) }
+
+// Level is that of the level.
+func (w *Why) Level() *Cause { return w.of(partLevel) }
+
+// Message is that of the message.
+func (w *Why) Message() *Cause { return w.of(partMsg) }
+
+// Service is that of the service.
+func (w *Why) Service() *Cause { return w.of(partService) }
+
+func (w *Why) of(part headPart) *Cause {
+	if w == nil {
+		return nil
+	}
+	return &w.parts[part]
+}
+
+// Note notes where the part is from.
+func (c *Cause) Note(place Place, name string) {
+	if c != nil {
+		c.Place, c.Name = place, strings.Clone(name)
+	}
+}
+
+// Pass notes a value that is passed over, under its name.
+func (c *Cause) Pass(name string, value []byte, reason string) {
+	if c != nil {
+		c.Passed = append(c.Passed, Passed{name, string(value), reason})
+	}
+}
+
+// Named notes the names that a protocol has for the parts.
+func (w *Why) Named(time, level, message, service string) {
+	if w == nil {
+		return
+	}
+	for part, name := range [numParts]string{time, level, message, service} {
+		w.parts[part].Note(FromProtocol, name)
+	}
+}
 
 // Why explains the head of the object scanned last, after [Parser.AppendLine] or [Parser.Head]
-// with these defaults: by the notes of these, and by the readers that they ask.
+// with these defaults, by the notes of these.
 func (p *Parser) Why(d *Defaults) (w Why) {
-	h := p.last
-	w.Time, w.Level = p.whyTime(d), p.whyLevel()
-	if d.Mapping != nil {
-		defer p.whyMapped(&w, d)
-		for _, at := range []*int{&h.msg, &h.service} {
-			if *at >= len(p.fields) { // a member, which the mapping knows
-				*at = -1
-			}
-		}
+	h, day, clock := p.last, p.notes.day, p.notes.clock
+	if h.time >= 0 || day < 0 {
+		day, clock = -1, -1
 	}
-	if h.msg >= 0 {
-		w.Message = p.field(h.msg)
-	} else if _, path := p.nestedMsg(); path != "" {
-		w.Message = Cause{Place: FromMember, Name: path}
+	w.parts[partTime] = p.cause(partTime, h.time, day, clock)
+	if day >= 0 {
+		c := w.Time()
+		c.Place, c.Name, c.Also = FromFields, p.field(partTime, day).Name, p.field(partTime, clock).Name
+	}
+	w.parts[partLevel], w.parts[partMsg] = p.cause(partLevel, max(h.level, p.notes.stays)), p.cause(partMsg, h.msg)
+	if p.notes.by != nil {
+		w.Level().By = p.notes.by.by
 	}
 	switch {
 	case d.Service != "":
-		w.Service.Place = FromPath
-	case h.service >= 0 && p.isObject(h.service):
-		w.Service = p.field(h.service)
-		w.Service.Place = FromMember
-		if p.fields[h.service].known == nameService {
-			w.Service.Name += ".name"
-		} else {
-			w.Service.Name += ".container_name"
-		}
+		w.Service().Place = FromPath
 	case h.service >= 0:
-		w.Service = p.field(h.service)
+		c := w.Service()
+		*c = p.field(partService, h.service)
+		if f := &p.fields[min(h.service, len(p.fields)-1)]; c.Place == FromField && p.src[f.val] == '{' {
+			c.Place = FromMember
+			if f.known == nameService {
+				c.Name += ".name"
+			} else {
+				c.Name += ".container_name"
+			}
+		}
 	case d.Fallback != "":
-		w.Service.Place = FromFallback
+		w.Service().Place = FromFallback
 	}
 	return w
 }
@@ -93,22 +135,24 @@ func (p *Parser) Why(d *Defaults) (w Why) {
 // that [Defaults.Seek] found.
 func (p *Parser) Sought() (ns, level bool) { return p.last.soughtTime, p.last.soughtLevel }
 
-// field is the cause that is a field.
-func (p *Parser) field(at int) Cause { return Cause{Place: FromField, Name: p.keyText(at)} }
+// field is the cause of a part that is a field, or a member that a mapping names.
+func (p *Parser) field(part headPart, at int) Cause {
+	if c := p.mappedCause(part, at); c.Place == FromMember {
+		return c
+	}
+	return Cause{Place: FromField, Name: p.keyText(at)}
+}
 
-// whyMapped explains the parts that a mapping names.
-func (p *Parser) whyMapped(w *Why, d *Defaults) {
-	for _, part := range []struct {
-		part, at int
-		cause    *Cause
-	}{{partTime, p.last.time, &w.Time}, {partLevel, p.last.level, &w.Level}, {partMsg, p.last.msg, &w.Message}, {partService, p.last.service, &w.Service}} {
-		if o := p.wasOffered(part.part, part.at); o != nil && (part.part != partService || d.Service == "") {
-			*part.cause = Cause{Place: FromField, Name: o.name}
-			if o.rest != "" {
-				part.cause.Place = FromMember
+// mappedCause is the cause of a part that a mapping names, in the words of that.
+func (p *Parser) mappedCause(part headPart, at int) (c Cause) {
+	for _, o := range p.mapped.before {
+		if o.part == part && o.at == at {
+			if c = (Cause{Place: FromField, Name: o.name}); o.rest != "" {
+				c.Place = FromMember
 			}
 		}
 	}
+	return c
 }
 
 // keyText is the key of a field.
@@ -116,107 +160,85 @@ func (p *Parser) keyText(at int) string {
 	return string(AppendUnescaped(nil, p.key(p.src, &p.fields[at])))
 }
 
-// tried iterates over the fields with the names of a kind, in the order in which they are tried.
-func (p *Parser) tried(kind, first name) iter.Seq[int] {
-	return func(yield func(at int) bool) {
-		for left := p.candidates(kind) &^ (1<<(first%perKind) - 1); left != 0; left &= left - 1 {
-			n := kind + name(bits.TrailingZeros64(left))
-			for at := int(p.slots[n]); at >= 0; at = p.next(at) {
-				if !yield(at) {
-					return
-				}
-			}
-		}
-	}
+// A reason is why a field was passed over.
+type reason uint8
+
+const (
+	noTime reason = iota
+	tooFarAhead
+	farOff
+	dateAlone
+	clockAlone
+	noLevel
+	wordFirst
+)
+
+var reasons = [...]string{
+	noTime: NoTime, tooFarAhead: TooFarAhead, farOff: "guessed, too far", dateAlone: "is a date alone",
+	clockAlone: "is a clock alone", noLevel: "is no level", wordFirst: "is a number, and a word comes before it",
 }
 
-// isTried reports whether a field has one of these names. Another was used before all of them.
-func (p *Parser) isTried(at int, kind name) bool { return p.fields[at].known/perKind == kind/perKind }
-
-func (p *Parser) whyTime(d *Defaults) (c Cause) {
-	first := nameTs
-	if d.ForeignTs {
-		first++
-	}
-	var s Stamp
-	at, _ := p.findTime(first, d, &s)
-	switch {
-	case at >= 0:
-		c = p.field(at)
-	case s.OwnTime && p.dayAt < 0:
-		_, path := p.nestedTime(s.Time)
-		c = Cause{Place: FromMember, Name: path}
-	case s.OwnTime:
-		c = Cause{Place: FromFields, Name: p.keyText(p.dayAt), Also: p.keyText(p.clockAt)}
-	}
-	if at >= 0 && !p.isTried(at, kindTime) {
-		return c
-	}
-	for i := range p.tried(kindTime, first) {
-		part, reason := p.partOf(i, d)
-		switch {
-		case i == at && part == times.Full:
-			return c
-		case i == at, c.Place == FromFields && (i == p.dayAt || i == p.clockAt), p.isEmptyTime(&p.fields[i]):
-		default:
-			c.Passed = append(c.Passed, Passed{p.keyText(i), p.shown(i), reason})
-		}
-	}
-	return c
-}
-
-// partOf says which part of a time a field has, and why that is not the time of a record that
-// defaults.
-func (p *Parser) partOf(at int, d *Defaults) (part times.Part, reason string) {
-	f := &p.fields[at]
-	text, _ := p.timeText(f)
-	ns, part := p.readTime(f, text, d)
+// reasonOf is why a part of a time is none. ahead says that it is too far ahead.
+func reasonOf(part times.Part, ahead bool) reason {
 	switch {
 	case part == times.None:
-		return part, NoTime
-	case d.Arrived != 0 && part != times.Clock && ns > d.Arrived+MaxAhead.Nanoseconds():
-		return part, TooFarAhead
-	case part != times.Clock && isGuess(f.known, p.src[f.val:f.valEnd]) && !d.believes(ns, part == times.Full && f.known == nameDate):
-		return part, "guessed, too far"
-	case part == times.Date:
-		return part, "is a date alone"
+		return noTime
 	case part == times.Clock:
-		return part, "is a clock alone"
+		return clockAlone
+	case ahead:
+		return tooFarAhead
 	}
-	return part, "is a time, and another field was used"
+	return dateAlone
 }
 
-func (p *Parser) whyLevel() (c Cause) {
-	at, l := p.findLevel()
-	stays := at < 0 && l != Other
-	if stays {
-		at = p.levelAt
+// notes are where the parts of a head are from, and what was passed over, as far as its fields do not
+// say it. A parser writes them while it decides.
+type notes struct {
+	day, clock int             // the fields with the date and the clock, -1 for none
+	stays      int             // the field with the level, if that stays, or -1
+	by         *scale          // of the number that is the level
+	rows       [numParts]uint8 // of nestedNames, from 1 on
+	passed     [partLevel + 1][]note
+}
+
+// A note is of a field that was passed over.
+type note struct {
+	at     int
+	reason reason
+}
+
+// begin forgets what was passed over for the time or the level.
+func (n *notes) begin(part headPart) {
+	n.passed[part], n.rows[part] = n.passed[part][:0], 0
+	if part == partTime {
+		n.day, n.clock = -1, -1
+	} else {
+		n.stays, n.by = -1, nil
 	}
+}
+
+// pass notes a field that is passed over, or another reason for it.
+func (n *notes) pass(part headPart, at int, why reason) {
+	for i := range n.passed[part] {
+		if old := &n.passed[part][i]; old.at == at {
+			old.reason = why
+			return
+		}
+	}
+	n.passed[part] = append(n.passed[part], note{at, why})
+}
+
+// cause is that of a part that is in the field at, or in a member. Fields that were used are not among
+// those that were passed over.
+func (p *Parser) cause(part headPart, at int, used ...int) (c Cause) {
 	if at >= 0 {
-		c = p.field(at)
-		if _, by := p.levelOf(&p.fields[at]); by != nil {
-			c.By = by.by
-		}
-		if !p.isTried(at, kindLevel) {
-			return c
-		}
+		c = p.field(part, at)
+	} else if row := p.notes.rows[part]; row > 0 {
+		c = Cause{Place: FromMember, Name: nestedNames[row-1].path}
 	}
-	for i := range p.tried(kindLevel, kindLevel) {
-		f := &p.fields[i]
-		if i == at && l != Other {
-			break
-		}
-		if i != at && f.known < namePriority && !p.isEmpty(f) {
-			reason := "is no level"
-			if n, _ := p.levelOf(f); n != Other {
-				reason = "is a number, and a word comes before it"
-			}
-			c.Passed = append(c.Passed, Passed{p.keyText(i), p.shown(i), reason})
-		}
-	}
-	if at < 0 {
-		if _, _, path := p.nestedLevel(); path != "" {
-			c.Place, c.Name = FromMember, path
+	for i := 0; part <= partLevel && i < len(p.notes.passed[part]); i++ {
+		if n := p.notes.passed[part][i]; n.at != at && !slices.Contains(used, n.at) {
+			c.Passed = append(c.Passed, Passed{p.keyText(n.at), p.shown(n.at), reasons[n.reason]})
 		}
 	}
 	return c

@@ -64,7 +64,7 @@ func TestWhy(t *testing.T) {
 		line, _ := p.AppendLine(nil, &d)
 		w := p.Why(&d)
 		want := fmt.Sprint(test.time, " | ", test.level, " | ", test.message, " | ", test.service)
-		if got := fmt.Sprint(cause(w.Time), " | ", cause(w.Level), " | ", cause(w.Message), " | ", cause(w.Service)); got != want {
+		if got := fmt.Sprint(cause(*w.Time()), " | ", cause(*w.Level()), " | ", cause(*w.Message()), " | ", cause(*w.Service())); got != want {
 			t.Errorf("%s:\n%s, want\n%s", test.line, got, want)
 		}
 		again, _ := p.AppendLine(nil, &d)

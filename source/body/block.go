@@ -2,6 +2,9 @@ package body
 
 import "bytes"
 
+// none is the form of a text without a trace.
+const none form = 0
+
 // A block is a record of several lines of any level. Its own form says where it ends.
 type block uint8
 

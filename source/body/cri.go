@@ -241,13 +241,14 @@ func (m *mixed) criPass(r *criRecord) bool {
 	}
 	// The text may be an object that was cut.
 	h := record.Head{Time: first.time, Level: r.level, Msg: text, Sought: !looksLikeObject(text) && !bytes.HasSuffix(text, []byte("}"))}
-	if m.explains {
-		h.Why = &record.Why{Time: record.Cause{Place: record.FromText, Text: string(first.stamp)}, Message: record.Cause{Place: record.FromText}}
+	if h.Why = m.to.Why(); h.Why != nil {
+		*h.Why.Time() = record.Cause{Place: record.FromText, Text: string(first.stamp)}
+		h.Why.Message().Place = record.FromText
 		switch {
 		case r.trace:
-			h.Why.Level.Place = record.FromTrace
+			h.Why.Level().Place = record.FromTrace
 		case len(r.level) > 0:
-			h.Why.Level = textCause(text, r.level)
+			*h.Why.Level() = textCause(text, r.level)
 		}
 	}
 	m.to.Begin(h).Text("stream", []byte(r.of.stream))

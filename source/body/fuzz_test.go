@@ -44,7 +44,7 @@ func (l *ledger) Begin(h record.Head) *record.Parts {
 
 func (l *ledger) Fallback(string) {}
 
-func (l *ledger) Explains() bool { return false }
+func (l *ledger) Why() *record.Why { return nil }
 
 func (l *ledger) Mapped([]byte, string) bool { return false }
 

@@ -124,7 +124,7 @@ func (g *Gatherer) Arrive(a Arrival) {
 	}
 	g.near.arrive(a, g.defaults.Time)
 	g.defaults.Guess, g.seeker.judge = g.near.judge.Guess, g.Arrival()
-	g.seeker.times.Now, g.seeker.times.Guess = a.Time, g.defaults.Guess
+	g.seeker.times.Now, g.seeker.times.Guess, g.seeker.explains = a.Time, g.defaults.Guess, g.Watch != nil
 }
 
 // Source is that of the arrival.

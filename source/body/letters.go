@@ -66,7 +66,7 @@ func letterOf(line []byte, timed bool) []byte {
 		case f.level != "":
 			return []byte(f.level)
 		case letter == nil:
-			if word, _, _ := bytes.Cut(line[n:], []byte(" ")); levelKind(word) != none && word[0]-'A' < 26 {
+			if word, _, _ := bytes.Cut(line[n:], []byte(" ")); levelMark(word) != noLevel && word[0]-'A' < 26 {
 				return word
 			}
 		case strings.IndexByte(f.of, letter[0]) >= 0:

@@ -22,9 +22,6 @@ func lineLevel(r *times.Reader, line []byte) []byte {
 	return textLevel(r, rest, timed && len(rest) < len(line))
 }
 
-// longestLevel is the length of the longest word for a level in a text.
-const longestLevel = len("informational")
-
 // withoutColours returns the beginning of a line without the codes of colours, or the line
 // itself if it has none there.
 func withoutColours(line []byte) []byte {
@@ -131,7 +128,7 @@ func columnLevel(rest []byte) []byte {
 		for len(word) > 0 && isDigit(word[len(word)-1]) { // DEBUG1 to DEBUG5
 			word = word[:len(word)-1]
 		}
-		if (allUpper(word) || i == 0) && n < len(rest) && levelKind(word) != none {
+		if (allUpper(word) || i == 0) && n < len(rest) && levelMark(word) != noLevel {
 			return word
 		}
 		rest = rest[n:]
@@ -192,15 +189,15 @@ func (s *levelScan) next() (level []byte, done bool) {
 	if len(word) < len(whole) && whole[len(word)] == '/' {
 		close = ' '
 	}
-	switch kind := levelKind(word); {
+	switch mark := levelMark(word); {
 	case len(whole) < s.at-from, !first && !allUpper(word) && !s.angled(from): // <Error>: of macOS
-	case kind == sure && (marked || allUpper(word) && ends(close) || s.behind && ends(close)):
+	case mark == sure && (marked || allUpper(word) && ends(close) || s.behind && ends(close)):
 		return word, true
-	case kind == rare && (marked || s.behind && allUpper(word) && ends(close)), kind == upper && allUpper(word) && (marked || s.behind && ends(close)):
+	case mark == rare && (marked || s.behind && allUpper(word) && ends(close)), mark == upper && allUpper(word) && (marked || s.behind && ends(close)):
 		return word, true
-	case kind == rare && s.behind && before == ' ' && bytes.HasPrefix(s.rest[s.at:], []byte(" \t")): // of go-zero
+	case mark == rare && s.behind && before == ' ' && bytes.HasPrefix(s.rest[s.at:], []byte(" \t")): // of go-zero
 		return word, true
-	case kind == note && before == '[' && after == ']':
+	case mark == note && before == '[' && after == ']':
 		return word, true
 	case string(word) == "System" && before == '[' && bytes.HasPrefix(s.rest[s.at:], []byte("] [MY-")): // of MySQL
 		return []byte("info"), true
@@ -228,7 +225,7 @@ func (s *levelScan) colon(word []byte) bool {
 // bracket or a bar, as in E [1149:main] of semantic_logger and E | rafthttp: of etcd.
 func (s *levelScan) named(word []byte, before, after byte) []byte {
 	if s.names >= 0 && after == ']' && before != '[' && s.open { // [Server thread/WARN] of Minecraft
-		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelKind(word[at+1:]) != none {
+		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelMark(word[at+1:]) != noLevel {
 			return word[at+1:]
 		}
 	}
@@ -245,14 +242,14 @@ func (s *levelScan) named(word []byte, before, after byte) []byte {
 			return word
 		}
 	case after == ':':
-		if at := bytes.LastIndexByte(word, '.'); at > 0 && allUpper(word[at+1:]) && levelKind(word[at+1:]) != none {
+		if at := bytes.LastIndexByte(word, '.'); at > 0 && allUpper(word[at+1:]) && levelMark(word[at+1:]) != noLevel {
 			return word[at+1:]
 		}
 	case before == '[' && after == ']':
-		if at := bytes.LastIndexByte(word, '#'); at > 0 && levelKind(word[at+1:]) != none {
+		if at := bytes.LastIndexByte(word, '#'); at > 0 && levelMark(word[at+1:]) != noLevel {
 			return word[at+1:]
 		}
-		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelKind(word[at+1:]) != none {
+		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelMark(word[at+1:]) != noLevel {
 			return word[at+1:]
 		}
 	}

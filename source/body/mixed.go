@@ -16,7 +16,7 @@ import (
 // of the body is recognised at any ingester.
 func decodeMixed(body []byte, off int, to Sink) {
 	m := mixed{
-		objects: objects{body: body, to: to}, latest: latest(to), explains: to.Explains(),
+		objects: objects{body: body, to: to}, latest: latest(to),
 		times: times.Reader{Now: to.Arrived(), Guess: to.Arrival().Guess},
 	}
 	m.lines = joiner{body: body, times: &m.times}
@@ -47,7 +47,6 @@ type mixed struct {
 	objects
 	times    times.Reader
 	latest   int64 // the latest time of a text
-	explains bool  // of the sink
 	begun    bool  // a record came
 	own      bool  // it has a time of its own, or of another record
 	guessed  bool  // that is a guess
@@ -108,8 +107,8 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	}
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
 	head.Sought = !bytes.HasSuffix(head.Msg, []byte("}"))
-	if m.explains {
-		head.Why = m.why(&head, &at, own, named && !cut)
+	if head.Why = m.to.Why(); head.Why != nil {
+		m.why(head.Why, &head, &at, own, named && !cut)
 	}
 	m.begun, m.time, m.own, m.guessed = true, head.Time, head.Time != 0, head.Guessed
 	m.to.Begin(head)

@@ -66,7 +66,7 @@ func prefixOf(s []byte) int {
 		if c := s[code]; c != form[0] && (form[0] > '@' || form[0] == '(' || form[0] == '#') && (form[0] != '~' || isDigit(c)) {
 			continue
 		}
-		if n, name, _ := fit(form, s); n > 0 && levelKind(name) == none {
+		if n, name, _ := fit(form, s); n > 0 && levelMark(name) == noLevel {
 			return n
 		}
 	}

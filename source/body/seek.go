@@ -12,24 +12,26 @@ import (
 // in a text, in a line of logfmt, in JSON, and in the message of that. All doors pass it, so that
 // a line has the same time and level behind each.
 type seeker struct {
-	parser *record.Parser // of an object in the message
-	deeper *record.Parser // of one in that object's message
-	main   *record.Parser // that of the record, if there is a mapping
-	times  times.Reader   // its Now is the arrival
-	judge  *record.Defaults
-	find   func(msg []byte, s *record.Stamp) record.Level // stamp, made once
-	found  sought
+	parser   *record.Parser // of an object in the message
+	deeper   *record.Parser // of one in that object's message
+	main     *record.Parser // that of the record, if there is a mapping
+	explains bool           // there is a Watch
+	times    times.Reader   // its Now is the arrival
+	judge    *record.Defaults
+	find     func(msg []byte, s *record.Stamp) record.Level // stamp, made once
+	found    sought
 }
 
 // sought is where a seeker found the time and the level of a message. The bytes are the message's
 // or the parser's.
 type sought struct {
-	stamp, word             []byte // in the text
-	timeWithin, levelWithin bool   // it is of the object that was scanned last
-	level                   string // the name of a first member of the message with the level
-	indented, guessed       bool   // the message is, and the time is
-	far                     []byte // a guessed time that is not believed
-	farWithin               bool   // there is one in a field of the object that was scanned last
+	stamp, word             []byte      // in the text
+	timeWithin, levelWithin bool        // it is of the object that was scanned last
+	level                   string      // the name of a first member of the message with the level
+	indented, guessed       bool        // the message is, and the time is
+	far                     []byte      // a guessed time that is not believed
+	farWithin               bool        // there is one in a field of the object that was scanned last
+	inner                   *record.Why // of that object, for a Watch
 }
 
 func newSeeker() *seeker {
@@ -160,6 +162,10 @@ func (s *seeker) object(msg []byte) (ns int64, l record.Level, ok bool) {
 		if mapped := s.parser.MappedLevel(s.main); mapped != record.Other {
 			l = mapped
 		}
+	}
+	if s.explains {
+		w := s.parser.Why(s.judge)
+		s.found.inner = &w
 	}
 	s.found.timeWithin, s.found.levelWithin = ns != 0, l != record.Other
 	s.found.guessed, s.found.farWithin = shown.Guessed, shown.TimeFar && ns == 0

@@ -1,6 +1,8 @@
 package body
 
-import "bytes"
+import (
+	"bytes"
+)
 
 // sentence reports whether a text of one line surely shows no time and begins no trace, and shows
 // no level but that of its first word: that is of letters, and no mark of a logger follows. Most
@@ -14,8 +16,8 @@ func sentence(s []byte) (level []byte, ok bool) {
 	if n < 2 || n+2 >= len(s) || s[n] != ' ' || s[n+1] == ' ' || s[n+1] == '-' {
 		return nil, false
 	}
-	if n >= 3 && beginsLevel(s) {
-		if !allUpper(s[:n]) || levelKind(s[:n]) != sure {
+	if mark := levelMark(s[:n]); mark != noLevel {
+		if !allUpper(s[:n]) || mark != sure {
 			return nil, false
 		}
 		level = s[:n]

@@ -19,8 +19,8 @@ type Sink interface {
 	Arrived() int64
 	// Arrival is the arrival for a [record.Parser], with the judge of guessed times.
 	Arrival() *record.Defaults
-	// Explains reports whether heads need their Why.
-	Explains() bool
+	// Why is where the parts of the next head are noted; nil if nobody asks.
+	Why() *record.Why
 	// Scan checks the JSON object at the start of src, like [record.Parser.Scan].
 	Scan(src []byte) (n int, err error)
 	// Object accepts the object scanned last.

@@ -2,6 +2,7 @@ package body
 
 import (
 	"bytes"
+	"cmp"
 
 	"blobtail/record"
 )
@@ -20,8 +21,13 @@ type Seen struct {
 	Why      record.Why // where the parts of its head come from
 }
 
-// Explains reports whether there is a watch, as in [Sink].
-func (g *Gatherer) Explains() bool { return g.Watch != nil }
+// Why is where the parts of the next head are noted, as in [Sink].
+func (g *Gatherer) Why() *record.Why {
+	if g.Watch == nil {
+		return nil
+	}
+	return new(record.Why)
+}
 
 // whyObject explains the object that the parser has appended a line of.
 func (g *Gatherer) whyObject(line []byte) record.Why {
@@ -40,19 +46,19 @@ func (g *Gatherer) whyParts(h *record.Head) (w record.Why) {
 		switch {
 		case !there:
 			*c = record.Cause{Passed: c.Passed}
-		case c.Place == record.Nowhere:
+		case c.Place == 0:
 			c.Place = record.FromProtocol
 		}
 	}
-	own(&w.Time, h.Time != 0 || h.Observed != 0)
-	own(&w.Level, len(h.Level) > 0)
-	own(&w.Message, len(h.Msg) > 0)
-	own(&w.Service, len(h.Service) > 0)
+	own(w.Time(), h.Time != 0 || h.Observed != 0)
+	own(w.Level(), len(h.Level) > 0)
+	own(w.Message(), len(h.Msg) > 0)
+	own(w.Service(), len(h.Service) > 0)
 	switch {
 	case g.defaults.Service != "":
-		w.Service = record.Cause{Place: record.FromPath}
+		*w.Service() = record.Cause{Place: record.FromPath}
 	case len(h.Service) == 0 && g.defaults.Fallback != "":
-		w.Service.Place = record.FromFallback
+		w.Service().Place = record.FromFallback
 	}
 	g.whySought(&w, h.Msg)
 	return w
@@ -60,35 +66,33 @@ func (g *Gatherer) whyParts(h *record.Head) (w record.Why) {
 
 // whySought explains a time and a level that were found in the message.
 func (g *Gatherer) whySought(w *record.Why, msg []byte) {
-	at, level := g.parser.Sought()
+	timed, levelled := g.parser.Sought()
 	found := &g.seeker.found
 	far := found.far != nil || found.farWithin
-	if !at && !level && !far {
+	if !timed && !levelled && !far {
 		return
 	}
-	var inner record.Why
-	if found.timeWithin || found.levelWithin || found.farWithin {
-		inner = g.seeker.parser.Why(g.Arrival())
-	}
+	at, level, inner := w.Time(), w.Level(), cmp.Or(found.inner, new(record.Why))
 	if found.far != nil {
-		w.Time.Passed = append(w.Time.Passed, record.Passed{Value: string(found.far), Reason: tooFar})
+		at.Pass("", found.far, tooFar)
 	} else if found.farWithin {
-		w.Time.Passed = append(w.Time.Passed, inner.Time.Passed...)
+		at.Passed = append(at.Passed, inner.Time().Passed...)
 	}
-	if passed := w.Time.Passed; at {
-		if w.Time = (record.Cause{Place: record.FromText, Text: string(found.stamp)}); found.timeWithin {
-			w.Time.Name = inner.Time.Name
+	if timed {
+		if *at = (record.Cause{Place: record.FromText, Text: string(found.stamp), Passed: at.Passed}); found.timeWithin {
+			at.Name = inner.Time().Name
 		}
-		w.Time.Passed = passed
 	}
-	if passed := w.Level.Passed; level {
-		if w.Level = textCause(bytes.TrimSpace(msg), found.word); found.levelWithin {
-			w.Level = record.Cause{Place: record.FromText, Name: inner.Level.Name}
+	if passed := level.Passed; levelled {
+		switch {
+		case found.level != "":
+			*level = record.Cause{Place: record.FromText, Name: found.level}
+		case found.levelWithin:
+			*level = record.Cause{Place: record.FromText, Name: inner.Level().Name}
+		default:
+			*level = textCause(bytes.TrimSpace(msg), found.word)
 		}
-		if found.level != "" {
-			w.Level = record.Cause{Place: record.FromText, Name: found.level}
-		}
-		w.Level.Passed = passed
+		level.Passed = passed
 	}
 }
 
@@ -110,29 +114,28 @@ func textCause(text, word []byte) record.Cause {
 
 // why explains the head of a line of text, and of those that belong to it. own says that it has a
 // time, and named that it has a level.
-func (m *mixed) why(h *record.Head, at *stamp, own, named bool) *record.Why {
-	w := &record.Why{Message: record.Cause{Place: record.FromText}}
+func (m *mixed) why(w *record.Why, h *record.Head, at *stamp, own, named bool) {
+	w.Message().Place = record.FromText
 	switch {
 	case own:
-		w.Time = record.Cause{Place: record.FromText, Text: string(at.text)}
+		*w.Time() = record.Cause{Place: record.FromText, Text: string(at.text)}
 	case at.far:
-		w.Time.Passed = []record.Passed{{Value: string(at.text), Reason: tooFar}}
+		w.Time().Pass("", at.text, tooFar)
 	case at.text != nil:
-		w.Time.Passed = []record.Passed{{Value: string(at.text), Reason: record.TooFarAhead}}
+		w.Time().Pass("", at.text, record.TooFarAhead)
 	}
 	switch {
 	case own, h.Time == 0:
 	case m.begun && m.own:
-		w.Time.Place = record.FromBefore
+		w.Time().Place = record.FromBefore
 	default:
-		w.Time.Place = record.FromBehind
+		w.Time().Place = record.FromBehind
 	}
 	switch {
 	case len(h.Level) == 0:
 	case named, m.lines.form == none && !m.lines.framed: // java.util.logging has it in the second line
-		w.Level = textCause(h.Msg, h.Level)
+		*w.Level() = textCause(h.Msg, h.Level)
 	default:
-		w.Level.Place = record.FromTrace
+		w.Level().Place = record.FromTrace
 	}
-	return w
 }

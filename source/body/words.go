@@ -6,49 +6,15 @@ import (
 	"blobtail/record"
 )
 
-// The kinds of words for levels: those that hardly mean anything else, those that need a
-// mark, those that need upper case too, and the one that needs brackets.
+// The marks that a word needs to be a level of a text, as of [record.LookupWord].
 const (
-	none = iota
-	sure
-	rare
-	upper
-	note
+	noLevel, sure, rare, upper, note = 0, 's', 'r', 'u', 'n'
 )
 
-func levelKind(word []byte) int {
-	if len(word) < 3 || len(word) > longestLevel || !beginsLevel(word) || !allLetters(word) || record.ParseLevel(word) == record.Other {
-		return none
-	}
-	var buf [longestLevel]byte
-	lower := buf[:copy(buf[:], word)]
-	for i := range lower {
-		lower[i] |= 0x20
-	}
-	switch string(lower) {
-	case "fine", "finer", "finest", "config", "log", "success", "silly":
-		return upper
-	case "note":
-		return note // of MySQL, in brackets
-	case "verbose", "vrb", "verb", "verbo", "information", "informational", "notice", "panic", "dpanic", "alert", "emerg", "emergency", "fail":
-		return rare
-	}
-	return sure
-}
-
-// beginsLevel reports whether a word of three letters or more begins as a level does, in any
-// case. It spares most words the search in all levels.
-func beginsLevel(word []byte) bool {
-	switch uint32(word[0]|0x20)<<16 | uint32(word[1]|0x20)<<8 | uint32(word[2]|0x20) {
-	case 't'<<16 | 'r'<<8 | 'a', 't'<<16 | 'r'<<8 | 'c', 'v'<<16 | 'e'<<8 | 'r', 'v'<<16 | 'r'<<8 | 'b',
-		'd'<<16 | 'e'<<8 | 'b', 'd'<<16 | 'b'<<8 | 'g', 'd'<<16 | 'b'<<8 | 'u', 'f'<<16 | 'i'<<8 | 'n', 'c'<<16 | 'o'<<8 | 'n',
-		'i'<<16 | 'n'<<8 | 'f', 's'<<16 | 'i'<<8 | 'l', 'n'<<16 | 'o'<<8 | 't', 's'<<16 | 'u'<<8 | 'c', 'l'<<16 | 'o'<<8 | 'g',
-		'w'<<16 | 'a'<<8 | 'r', 'w'<<16 | 'r'<<8 | 'n', 'e'<<16 | 'r'<<8 | 'r', 'e'<<16 | 'r'<<8 | 'o', 's'<<16 | 'e'<<8 | 'v', 'f'<<16 | 'a'<<8 | 'i',
-		'c'<<16 | 'r'<<8 | 'i', 'f'<<16 | 'a'<<8 | 't', 'f'<<16 | 't'<<8 | 'l', 'p'<<16 | 'a'<<8 | 'n', 'd'<<16 | 'p'<<8 | 'a',
-		'a'<<16 | 'l'<<8 | 'e', 'e'<<16 | 'm'<<8 | 'e':
-		return true
-	}
-	return false
+// levelMark is the mark of a word.
+func levelMark(word []byte) byte {
+	_, mark := record.LookupWord(word)
+	return mark
 }
 
 // cisco returns the number in the mark of a message of Cisco's devices, %FAC-n-MNEMONIC.
@@ -76,7 +42,7 @@ func (s *levelScan) dressed(word []byte, from int, after byte) []byte {
 // undressed is dressed for a word of six bytes or more.
 func undressed(word []byte) []byte {
 	if n := len(word) - 1; word[0] == '*' {
-		if word[n] != '*' || !allUpper(word[1:n]) || levelKind(word[1:n]) == none {
+		if word[n] != '*' || !allUpper(word[1:n]) || levelMark(word[1:n]) == noLevel {
 			return nil
 		}
 		return word[1:n]
@@ -85,7 +51,7 @@ func undressed(word []byte) []byte {
 	switch string(name) {
 	case "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp", "ntp", "security",
 		"local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7":
-		if levelKind(level) != none {
+		if levelMark(level) != noLevel {
 			return level
 		}
 	}

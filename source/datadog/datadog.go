@@ -121,8 +121,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	}
 	h, rest := s.parser.Head(s.Arrival())
 	h.Renames = true
-	if s.Explains() {
-		h.Why = new(record.Why)
+	if h.Why = s.Why(); h.Why != nil {
 		*h.Why = s.parser.Why(s.Arrival())
 	}
 	var source, tags []byte
@@ -134,9 +133,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 			if levelled = levelled || isCode(record.TextOf(value)); !levelled { // that of an access log is none
 				h.Level = record.TextOf(value)
 				h.Assumed = record.ParseLevel(h.Level) == record.Info // of all that a container prints
-				if h.Why != nil {
-					h.Why.Level = record.Cause{Place: record.FromField, Name: "status"}
-				}
+				h.Why.Level().Note(record.FromField, "status")
 			}
 		case "ddsource":
 			source, sourced = record.TextOf(value), true
@@ -180,8 +177,8 @@ func (s *sink) complete(h *record.Head) {
 			inner, _ := s.inner.Head(s.Arrival())
 			h.Time, h.Guessed, h.Far = inner.Time, inner.Guessed, h.Far || inner.Far
 			if h.Why != nil && h.Time != 0 {
-				c := s.inner.Why(s.Arrival()).Time
-				h.Why.Time = record.Cause{Place: record.FromText, Name: c.Name}
+				w := s.inner.Why(s.Arrival())
+				h.Why.Time().Note(record.FromText, w.Time().Name)
 			}
 		}
 	}

@@ -22,21 +22,21 @@ const nameless = "nothing names one"
 // ReasonsOf puts into words where a record that came this way has the parts of its head from.
 func ReasonsOf(s body.Seen, by carry.Transport) Reasons {
 	w := s.Why
-	switch w.Service.Place {
+	switch w.Service().Place {
 	case record.FromPath:
-		w.Service.Name = [...]string{carry.HTTP: "the path", carry.NATS: "the subject", carry.Syslog: "syslog.service"}[by]
+		w.Service().Name = [...]string{carry.HTTP: "the path", carry.NATS: "the subject", carry.Syslog: "syslog.service"}[by]
 	case record.FromFallback:
-		w.Service.Name = [...]string{carry.HTTP: "the request, for all of its records", carry.NATS: "the message", carry.Syslog: nameless}[by]
+		w.Service().Name = [...]string{carry.HTTP: "the request, for all of its records", carry.NATS: "the message", carry.Syslog: nameless}[by]
 	}
 	none := "arrival"
-	if len(w.Time.Passed) == 0 && s.Stamp.TimeUnread {
+	if len(w.Time().Passed) == 0 && s.Stamp.TimeUnread {
 		none = "arrival; a time that came with it could not be read"
 	}
 	return Reasons{
-		Time:    words(w.Time, "the text", none),
-		Level:   words(w.Level, "the message", "none found"),
-		Service: words(w.Service, "the message", nameless),
-		Message: words(w.Message, "the text", "none found"),
+		Time:    words(*w.Time(), "the text", none),
+		Level:   words(*w.Level(), "the message", "none found"),
+		Service: words(*w.Service(), "the message", nameless),
+		Message: words(*w.Message(), "the text", "none found"),
 	}
 }
 

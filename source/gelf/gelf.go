@@ -72,9 +72,6 @@ func (s *sink) Object(raw []byte, end int) bool {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
 	m := s.message()
-	if s.Explains() {
-		m.head.Why = m.why()
-	}
 	b := s.Begin(m.head)
 	for key, value := range s.parser.Members() {
 		switch name := string(key); {
@@ -93,18 +90,18 @@ func (s *sink) Object(raw []byte, end int) bool {
 
 // A message is one with its parts found.
 type message struct {
-	head    record.Head
-	service string // the member that names the service
-	named   []byte // the additional field that names the level, nil for none
-	unread  []byte // a timestamp that is no time
-	whole   bool   // the text is that of full_message
-	bare    bool   // it is that of message
+	head   record.Head
+	named  []byte // the additional field that names the level, nil for none
+	unread []byte // a timestamp that is no time
+	whole  bool   // the text is that of full_message
+	bare   bool   // it is that of message
 }
 
 // message finds the parts of the message scanned last.
 func (s *sink) message() message {
-	m := message{head: record.Head{Renames: true}}
+	m := message{head: record.Head{Renames: true, Why: s.Why()}}
 	h := &m.head
+	h.Why.Named("timestamp", "level", "short_message", "")
 	best, place := 0, 0 // ranks of the service, and of a level among the additional fields
 	var level, full, other []byte
 	for key, value := range s.parser.Members() {
@@ -124,10 +121,12 @@ func (s *sink) message() message {
 				h.Time = ns
 			} else if !record.EmptyTime(value) {
 				m.unread, h.Unread = record.TextOf(value), true
+				h.Why.Time().Pass("timestamp", m.unread, record.NoTime)
 			}
 		default:
 			if rank := serviceRank(name); rank > best && len(value) > 2 {
-				best, m.service, h.Service = rank, name, record.TextOf(value)
+				best, h.Service = rank, record.TextOf(value)
+				h.Why.Service().Note(record.FromField, name)
 			}
 			if text, rank := levelOf(name, value); rank > 0 && (place == 0 || rank < place) {
 				place, m.named, level = rank, key, text
@@ -136,40 +135,20 @@ func (s *sink) message() message {
 	}
 	if m.bare = len(h.Msg) == 0 && len(other) > 0; m.bare {
 		h.Msg = other
+		h.Why.Message().Note(record.FromProtocol, "message")
 	}
 	if record.ParseLevel(h.Level) != record.Other {
 		m.named = nil
 	} else if m.named != nil {
 		h.Level, h.Assumed = level, false
+		h.Why.Level().Note(record.FromField, string(m.named))
 	}
 	// Many clients cut the first line off for the short message.
 	if m.whole = bytes.HasPrefix(full, h.Msg); m.whole {
 		h.Msg = full
+		h.Why.Message().Note(record.FromProtocol, "full_message")
 	}
 	return m
-}
-
-// why explains the head of the message.
-func (m *message) why() *record.Why {
-	w := &record.Why{
-		Time:    record.Cause{Place: record.FromProtocol, Name: "timestamp"},
-		Level:   record.Cause{Place: record.FromProtocol, Name: "level"},
-		Message: record.Cause{Place: record.FromProtocol, Name: "short_message"},
-		Service: record.Cause{Place: record.FromField, Name: m.service},
-	}
-	if m.named != nil {
-		w.Level = record.Cause{Place: record.FromField, Name: string(m.named)}
-	}
-	if len(m.unread) > 0 {
-		w.Time.Passed = []record.Passed{{Name: "timestamp", Value: string(m.unread), Reason: record.NoTime}}
-	}
-	switch {
-	case m.whole && len(m.head.Msg) > 0:
-		w.Message.Name = "full_message"
-	case m.bare:
-		w.Message.Name = "message"
-	}
-	return w
 }
 
 // levelOf returns the word for the level that an additional field has, and the place of its name

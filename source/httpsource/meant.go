@@ -69,6 +69,40 @@ func members(b []byte) (names []string) {
 	return names
 }
 
+// diagnose tells the sender of a body what he may have meant: in the error of one that could not be
+// decompressed from enc or read, in that of an answer for one without a record, and in the note for one
+// that was taken. The error is err, or that in better words.
+func (s *Source) diagnose(r *http.Request, in Intake, enc body.Encoding, b []byte, a *Result, err error) error {
+	e, misread := errors.AsType[*body.Error](err)
+	switch {
+	case a != nil:
+		if a.Error != "" {
+			if text := remedy(r, in.Form.Encoding, b); text != "" {
+				a.Error += "; " + text
+			}
+		}
+		if err == nil && in.notes {
+			a.Note = s.note(r, in, b, a)
+		}
+	case !misread:
+	case enc == body.Plain:
+		sort, words := body.SortOf(b)
+		if errors.Is(err, body.ErrUnsupported) && (sort == body.Unknown || words == "deflate") { // the error says others
+			return Refuse(http.StatusUnsupportedMediaType, "%s; %s", e.Reason, remedy(r, in.Form.Encoding, b))
+		}
+	case enc == body.Snappy && strings.TrimSpace(r.Header.Get("Content-Encoding")) == "" && !errors.Is(err, body.ErrTooLarge):
+		want := "send JSON with Content-Type: application/json, or protobuf as a block of snappy" // the form of the path
+		want = cmp.Or(remedy(r, "", b), want)
+		return Refuse(http.StatusBadRequest, "%s; nothing of it was taken, since it is not valid snappy (%s)", want, cause(e))
+	default:
+		sort, _ := body.SortOf(b)
+		if l, known := like(sort, b, false); known && !isAt(r, l.path) {
+			return Refuse(http.StatusBadRequest, "%s; %s", e.Reason, remedy(r, "", b))
+		}
+	}
+	return err
+}
+
 // remedy says what a body is that its path cannot read, and the path or the header for it; "" if
 // that is not known. said is the encoding that the header names.
 func remedy(r *http.Request, said body.Encoding, b []byte) string {
@@ -102,18 +136,6 @@ func remedy(r *http.Request, said body.Encoding, b []byte) string {
 	return "the body is text: send lines of text to /ingest/{service}"
 }
 
-// unread adds a remedy to the error of a body that its path does not read.
-func unread(r *http.Request, said body.Encoding, b []byte, err error) error {
-	e, ok := errors.AsType[*body.Error](err)
-	if !ok || !errors.Is(err, body.ErrUnsupported) {
-		return err
-	}
-	if sort, words := body.SortOf(b); sort == body.Unknown || words == "deflate" { // the error says others
-		return Refuse(http.StatusUnsupportedMediaType, "%s; %s", e.Reason, remedy(r, said, b))
-	}
-	return err
-}
-
 // isAt reports whether a request came to a path, or to another path of the same protocol.
 func isAt(r *http.Request, path string) bool {
 	at := r.URL.Path
@@ -125,25 +147,6 @@ func isAt(r *http.Request, path string) bool {
 func mediaOf(r *http.Request) string {
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return media
-}
-
-// advise adds the right path to the error of a body that could not be decompressed. If no header
-// names the encoding, the body has another form than that of its path.
-func advise(r *http.Request, enc body.Encoding, wire []byte, err error) error {
-	e, ok := errors.AsType[*body.Error](err)
-	if !ok {
-		return err
-	}
-	// Snappy may be the form of the path.
-	if enc == body.Snappy && strings.TrimSpace(r.Header.Get("Content-Encoding")) == "" && !errors.Is(err, body.ErrTooLarge) {
-		const want = "send JSON with Content-Type: application/json, or protobuf as a block of snappy"
-		return Refuse(http.StatusBadRequest, "%s; nothing of it was taken, since it is not valid snappy (%s)", cmp.Or(remedy(r, "", wire), want), cause(e))
-	}
-	sort, _ := body.SortOf(wire)
-	if l, known := like(sort, wire, false); known && !isAt(r, l.path) {
-		return Refuse(http.StatusBadRequest, "%s; %s", e.Reason, remedy(r, "", wire))
-	}
-	return err
 }
 
 // cause is the text in brackets of the reason of an error, or all of it.

@@ -301,9 +301,7 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 			return Result{}, nil, enc.TooLarge()
 		}
 		decoded, err := s.decompress(r.Context(), enc, text, h)
-		if err != nil {
-			err = advise(r, enc, text, err)
-		}
+		err = s.diagnose(r, in, enc, text, nil, err)
 		s.buffers.put(text)
 		if text = decoded; err != nil {
 			return Result{}, nil, err
@@ -330,20 +328,13 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 		return err
 	}
 	if err := in.Form.Decode(text, b.Gatherer); err != nil {
-		return Result{}, nil, unread(r, in.Form.Encoding, text, err)
+		return Result{}, nil, s.diagnose(r, in, body.Plain, text, nil, err)
 	}
 	err = b.end()
 	if more := b.made - fairLines*len(text) - freeLines; who != nil && more > 0 {
 		who.Charge(int64(more))
 	}
-	if b.answer.Error != "" {
-		if text := remedy(r, in.Form.Encoding, text); text != "" {
-			b.answer.Error += "; " + text
-		}
-	}
-	if err == nil && in.notes {
-		b.answer.Note = s.note(r, in, text, &b.answer)
-	}
+	err = s.diagnose(r, in, body.Plain, text, &b.answer, err)
 	return b.answer, b.receipts, err
 }
 

@@ -279,9 +279,8 @@ func (d *decoder) pass() bool {
 	if !d.begin(e.cursor, e.head.Time) {
 		return false
 	}
-	if d.to.Explains() {
-		e.head.Why = why()
-	}
+	e.head.Why = d.to.Why()
+	e.head.Why.Named("__REALTIME_TIMESTAMP", "PRIORITY", "MESSAGE", "the unit or the identifier")
 	b := d.to.Begin(e.head)
 	for i := range d.fields {
 		f := &d.fields[i]
@@ -295,12 +294,6 @@ func (d *decoder) pass() bool {
 	d.entries++
 	d.ends = d.entries >= partEntries || len(e.cursor) > 0 && xxh3.Hash(e.cursor)%partOneIn == 0
 	return d.to.Record(raw, 1, 0)
-}
-
-// why explains the head of an entry.
-func why() *record.Why {
-	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
-	return &record.Why{Time: named("__REALTIME_TIMESTAMP"), Level: named("PRIORITY"), Message: named("MESSAGE"), Service: named("the unit or the identifier")}
 }
 
 // An entry is the head of a record and the cursor, from the fields of a journal entry.

@@ -83,7 +83,8 @@ type entry struct {
 
 // record passes an entry to the sink. It reports whether to go on.
 func (d *decoder) record(e entry) bool {
-	h := record.Head{Time: e.time, Unread: e.badTime != nil, Msg: e.line, Renames: true}
+	h := record.Head{Time: e.time, Unread: e.badTime != nil, Msg: e.line, Renames: true, Why: d.to.Why()}
+	h.Why.Named("the timestamp of the entry", "", "the line of the entry", "")
 	level, inMeta := bestLevel(d.meta), true
 	if level < 0 {
 		level, inMeta = d.stream.level, false
@@ -91,28 +92,25 @@ func (d *decoder) record(e entry) bool {
 	service := d.stream.service
 	switch {
 	case service >= 0:
-		h.Service = d.stream.pairs[service].value
+		h.Service = d.stream.pairs[service].named(h.Why.Service()).value
 	default:
 		if at := best(d.meta, serviceRank); at >= 0 {
-			h.Service = d.meta[at].value
+			h.Service = d.meta[at].named(h.Why.Service()).value
 		}
 	}
 	switch {
 	case level < 0:
 	case inMeta:
-		h.Level = d.meta[level].word()
+		h.Level = d.meta[level].named(h.Why.Level()).word()
 	default:
-		h.Level = d.stream.pairs[level].word()
+		h.Level = d.stream.pairs[level].named(h.Why.Level()).word()
 	}
 	if d.shared += d.stream.size; d.shared > maxShared {
 		return d.to.Reject(e.raw, body.Rejection{Reason: fmt.Sprintf(
 			"the labels of streams add over %d MiB to the entries of this body; send fewer entries together", maxShared>>20)}, e.end)
 	}
-	if d.to.Explains() {
-		h.Why = d.why(level, inMeta)
-		if e.badTime != nil {
-			h.Why.Time.Passed = []record.Passed{{Name: "ts", Value: string(e.badTime), Reason: record.NoTime}}
-		}
+	if e.badTime != nil {
+		h.Why.Time().Pass("ts", e.badTime, record.NoTime)
 	}
 	b := d.to.Begin(h)
 	for i := range d.meta {
@@ -134,34 +132,18 @@ func (d *decoder) record(e entry) bool {
 	return d.to.Record(e.raw, 1, e.end)
 }
 
+// named notes that a part of a head is that of the pair.
+func (p *pair) named(of *record.Cause) *pair {
+	of.Note(record.FromField, p.name)
+	return p
+}
+
 // word is the value of a pair with the level; of a number, the word that it is under the pair's name.
 func (p *pair) word() []byte {
 	if l, _ := record.FieldLevel(p.name, p.value); len(p.value) > 0 && p.value[0] <= '9' && l != record.Other {
 		return []byte(l.String())
 	}
 	return p.value
-}
-
-// why explains the head of an entry. level is the index of the pair with the level, in the metadata
-// or the labels of the stream; less than 0: none has it.
-func (d *decoder) why(level int, inMeta bool) *record.Why {
-	w := &record.Why{
-		Time:    record.Cause{Place: record.FromProtocol, Name: "the timestamp of the entry"},
-		Message: record.Cause{Place: record.FromProtocol, Name: "the line of the entry"},
-	}
-	switch {
-	case level < 0:
-	case inMeta:
-		w.Level = record.Cause{Place: record.FromField, Name: d.meta[level].name}
-	default:
-		w.Level = record.Cause{Place: record.FromField, Name: d.stream.pairs[level].name}
-	}
-	if at := d.stream.service; at >= 0 {
-		w.Service = record.Cause{Place: record.FromField, Name: d.stream.pairs[at].name}
-	} else if at := best(d.meta, serviceRank); at >= 0 {
-		w.Service = record.Cause{Place: record.FromField, Name: d.meta[at].name}
-	}
-	return w
 }
 
 func (p *pair) add(b *record.Parts) {

@@ -3,6 +3,7 @@ package loki
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -34,7 +35,8 @@ func (d *decoder) proto(b []byte) {
 			}
 		}
 		if err != nil {
-			d.to.Reject(b[off:], body.Rejection{Reason: "the body is no push request in protobuf: " + err.Error(), Syntax: true}, len(b))
+			text := strings.ReplaceAll(err.Error(), "\u00a0", " ") // the library draws a blank for each build; retries want one line
+			d.to.Reject(b[off:], body.Rejection{Reason: "the body is no push request in protobuf: " + text, Syntax: true}, len(b))
 			return
 		}
 		off = end

@@ -1,10 +1,6 @@
 package otlp
 
-import (
-	"strings"
-
-	"blobtail/record"
-)
+import "blobtail/record"
 
 // levelUnless is levelIn for a record without a level.
 func (w *walker) levelUnless(level []byte, list []attribute, why *record.Why) (_ []byte, rest []attribute) {
@@ -35,9 +31,7 @@ func (w *walker) levelIn(list []attribute, why *record.Why) (level []byte, rest 
 	if at < 0 {
 		return w.stayingLevel(list, &beside, why), list
 	}
-	if why != nil {
-		why.Level = record.Cause{Place: record.FromField, Name: string(list[at].key)}
-	}
+	why.Level().Note(record.FromField, asString(list[at].key))
 	return level, append(list[:at], list[at+1:]...)
 }
 
@@ -59,9 +53,7 @@ func (w *walker) stayingLevel(list []attribute, beside *record.Beside, why *reco
 			}
 		}
 		if l != record.Other {
-			if why != nil {
-				why.Level = record.Cause{Place: record.FromField, Name: strings.Clone(name)}
-			}
+			why.Level().Note(record.FromField, name)
 			return w.words[l]
 		}
 	}

@@ -200,10 +200,11 @@ func (w *walker) pass(from, end int) bool {
 			"the attributes of resources and scopes add over %d MiB to the records of this body; send fewer records together", maxShared>>20)})
 	}
 	w.passed = end
-	h := record.Head{Time: timeOf(e.time), Level: w.level(), Service: w.service, Renames: true}
-	if w.to.Explains() {
-		h.Why = w.why(len(h.Level) > 0)
+	h := record.Head{Time: timeOf(e.time), Service: w.service, Renames: true, Why: w.to.Why()}
+	if h.Why != nil {
+		h.Why.Named("timeUnixNano", "severityNumber", "body", "the resource's "+w.named)
 	}
+	h.Level = w.level(h.Why)
 	if h.Time == 0 {
 		w.seen(&h)
 	}
@@ -214,22 +215,6 @@ func (w *walker) pass(from, end int) bool {
 	p := w.to.Begin(h)
 	w.addFields(p, rest)
 	return w.to.Record(w.body[from:end], 1, end)
-}
-
-// why explains the head of the entry as far as its own parts go. levelled says that it has a
-// severity.
-func (w *walker) why(levelled bool) *record.Why {
-	e := &w.entry
-	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
-	why := &record.Why{Time: named("timeUnixNano"), Message: named("body"), Service: named("the resource's " + w.named)}
-	switch {
-	case !levelled:
-	case len(e.severity) > 0 && len(e.unknownSeverity) == 0:
-		why.Level = named("severityText")
-	default:
-		why.Level = named("severityNumber")
-	}
-	return why
 }
 
 // timeOf is a time of the entry in Unix nanoseconds, 0 for none.
@@ -255,12 +240,16 @@ func byUnit(t int64) int64 {
 
 // level returns the word of the level. If the text is not a usual word, the number says
 // more, and the text becomes a field.
-func (w *walker) level() []byte {
+func (w *walker) level(why *record.Why) []byte {
 	e := &w.entry
+	if len(e.severity) > 0 {
+		why.Level().Note(record.FromProtocol, "severityText")
+	}
 	if e.number < 1 || e.number > 24 || len(e.severity) > 0 && record.ParseLevel(e.severity) != record.Other {
 		return e.severity
 	}
 	e.unknownSeverity = e.severity
+	why.Level().Note(record.FromProtocol, "severityNumber")
 	return w.words[(e.number-1)/4]
 }
 
@@ -303,7 +292,7 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 	if at >= 0 {
 		h.Msg = e.members[at].value.bytes
 		if h.Why != nil {
-			h.Why.Message = record.Cause{Place: record.FromMember, Name: "body." + string(e.members[at].key)}
+			h.Why.Message().Note(record.FromMember, "body."+asString(e.members[at].key))
 		}
 		h.Level, rest = w.levelUnless(h.Level, append(e.members[:at], e.members[at+1:]...), h.Why)
 		return rest

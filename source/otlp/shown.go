@@ -18,9 +18,7 @@ func (w *walker) seen(h *record.Head) {
 			h.Time, best, name = t, place, "body."+string(m.key)
 		}
 	}
-	if h.Why != nil {
-		h.Why.Time.Name = name
-	}
+	h.Why.Time().Note(record.FromProtocol, name)
 }
 
 // journal makes a text of the message of journald that is an array of bytes.

@@ -53,9 +53,7 @@ func (s *rawSink) Object(raw []byte, end int) bool {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
 	h, rest := s.outer.Head(s.Arrival())
-	if s.Explains() {
-		h.Why = s.whyOf(s.outer)
-	}
+	h.Why = s.whyOf(s.outer)
 	b := s.Begin(h)
 	for key, value := range rest {
 		b.Member(key, value, "")
@@ -131,9 +129,7 @@ func (s *sink) setTime(h *record.Head, time []byte) (original []byte) {
 			original = record.AppendTime(nil, h.Time)
 		}
 		h.Time = ns
-		if h.Why != nil {
-			h.Why.Time = record.Cause{Place: record.FromProtocol, Name: "time of the event"}
-		}
+		h.Why.Time().Note(record.FromProtocol, "time of the event")
 		return original
 	}
 	if record.EmptyTime(time) {
@@ -141,9 +137,7 @@ func (s *sink) setTime(h *record.Head, time []byte) (original []byte) {
 	}
 	text := record.TextOf(time)
 	h.Unread = h.Unread || h.Time == 0
-	if h.Why != nil {
-		h.Why.Time.Passed = append(h.Why.Time.Passed, record.Passed{Name: "time", Value: string(text), Reason: record.NoTime})
-	}
+	h.Why.Time().Pass("time", text, record.NoTime)
 	return text
 }
 
@@ -153,9 +147,7 @@ func (m *metadata) name(h *record.Head) {
 		return
 	}
 	h.Service = m.service()
-	if h.Why != nil {
-		h.Why.Service = record.Cause{Place: record.FromProtocol, Name: "source, sourcetype or index"}
-	}
+	h.Why.Service().Note(record.FromProtocol, "source, sourcetype or index")
 }
 
 // A field is a member of an object.
@@ -199,10 +191,8 @@ func (s *sink) spread() []byte {
 func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
 	event = s.objectIn(event)
 	if event[0] != '{' {
-		h = record.Head{Msg: record.TextOf(event), Renames: true}
-		if s.Explains() {
-			h.Why = &record.Why{Message: record.Cause{Place: record.FromProtocol, Name: "event"}}
-		}
+		h = record.Head{Msg: record.TextOf(event), Renames: true, Why: s.Why()}
+		h.Why.Message().Note(record.FromProtocol, "event")
 		return h, nil, nil
 	}
 	_, err = s.inner.Scan(event)
@@ -214,19 +204,20 @@ func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
 	}
 	h, members := s.inner.Head(s.Arrival())
 	h.Renames = true
-	if s.Explains() {
-		h.Why = s.whyOf(s.inner)
-	}
+	h.Why = s.whyOf(s.inner)
 	for key, value := range members {
 		rest = append(rest, field{key, value})
 	}
 	return h, rest, nil
 }
 
-// whyOf explains the head that a parser has found.
+// whyOf explains the head that a parser has found, if somebody asks.
 func (s *sink) whyOf(p *record.Parser) *record.Why {
-	w := p.Why(s.Arrival())
-	return &w
+	w := s.Why()
+	if w != nil {
+		*w = p.Why(s.Arrival())
+	}
+	return w
 }
 
 // fields returns the indexed fields of an event. They may name its service and level.
@@ -247,17 +238,13 @@ func (s *sink) fields(object []byte, h *record.Head) (fields []field, err error)
 		switch {
 		case len(h.Service) == 0 && (string(key) == "service" || string(key) == "service.name"):
 			h.Service = record.TextOf(value)
-			if h.Why != nil {
-				h.Why.Service = record.Cause{Place: record.FromField, Name: string(key)}
-			}
+			h.Why.Service().Note(record.FromField, string(key))
 		case l != record.Other && (best == 0 || place < best):
 			if best > 0 {
 				fields = append(fields, before)
 			}
 			best, before, h.Level = place, field{key, value}, []byte(l.String())
-			if h.Why != nil {
-				h.Why.Level = record.Cause{Place: record.FromField, Name: string(key)}
-			}
+			h.Why.Level().Note(record.FromField, string(key))
 		default:
 			fields = append(fields, field{key, value})
 		}

@@ -165,8 +165,8 @@ func (b *batch) record(raw []byte, from *peer) {
 		b.digit[0] = '0' + byte(m.priority%8)
 		h.Level, h.Assumed = b.digit[:], m.priority%8 == 5 || m.priority%8 == 6 // of rsyslog's files, of logger
 	}
-	if b.g.Explains() && members == nil {
-		h.Why = why(&m, wrong)
+	if members == nil {
+		h.Why = b.why(&m, wrong)
 	}
 	parts := b.g.Begin(h)
 	if members != nil {
@@ -210,29 +210,33 @@ func (b *batch) object(m *message) (h record.Head, rest iter.Seq2[[]byte, []byte
 	name := h.Service
 	for key, value := range rest {
 		if string(key) == "name" && len(name) == 0 && record.IsString(value) {
-			name, why.Service = record.TextOf(value), record.Cause{Place: record.FromField, Name: "name"}
+			name = record.TextOf(value)
+			why.Service().Note(record.FromField, "name")
 		}
 	}
 	if len(m.app) == 0 {
 		m.app = name
-	} else if why.Service = (record.Cause{Place: record.FromProtocol, Name: "the application's name"}); !bytes.Equal(h.Service, m.app) {
-		m.own = h.Service
+	} else {
+		if why.Service().Note(record.FromProtocol, "the application's name"); !bytes.Equal(h.Service, m.app) {
+			m.own = h.Service
+		}
 	}
-	if b.g.Explains() {
-		h.Why = &why
+	if h.Why = b.g.Why(); h.Why != nil {
+		*h.Why = why
 	}
 	return h, rest
 }
 
 // why explains the head of a message. wrong says that its time is too far ahead.
-func why(m *message, wrong bool) *record.Why {
-	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
-	w := &record.Why{Time: named("the header of syslog"), Level: named("the priority of syslog"), Message: named("the text behind the header"), Service: named("the application's name")}
+func (b *batch) why(m *message, wrong bool) *record.Why {
+	w := b.g.Why()
+	w.Named("the header of syslog", "the priority of syslog", "the text behind the header", "the application's name")
 	if m.plain {
-		w.Time, w.Message = record.Cause{Place: record.FromText}, named("all of the message: it has no header that could be read")
+		w.Time().Note(record.FromText, "")
+		w.Message().Note(record.FromProtocol, "all of the message: it has no header that could be read")
 	}
 	if wrong {
-		w.Time.Passed = []record.Passed{{Name: "ts", Value: string(m.stamp), Reason: record.TooFarAhead}}
+		w.Time().Pass("ts", m.stamp, record.TooFarAhead)
 	}
 	return w
 }

@@ -31,9 +31,9 @@ func (t *Translator) resource(dst, entry []byte, made bool) (line []byte, stamp 
 	if blanks(entry[n:]) < len(entry[n:]) {
 		return dst, stamp, &MalformedError{"text behind the JSON object"}
 	}
+	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], &record.Defaults{Service: t.service, ForeignTs: true})
 	word := append(t.word[:0], t.parser.Level()...)
 	t.word = word
-	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], &record.Defaults{Service: t.service, ForeignTs: true})
 	if !stamp.OwnTime {
 		if stamp, err = t.otherTime(stamp); err != nil {
 			return dst, stamp, err
