@@ -134,9 +134,6 @@ const (
 // nameMapped is of fields that a [Mapping] names, and no known name.
 const nameMapped name = 1
 
-// longestName is the length of the longest name.
-const longestName = 24
-
 // nameSlots has each name at the first free place from its hash on.
 var nameSlots = func() (slots [1 << nameBits]name) {
 	for kind, keys := range knownNames {

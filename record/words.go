@@ -34,6 +34,11 @@ const maxLevelWord = 13
 
 const wordBits = 9
 
+// wordLetters has a bit for the low five bits of the first letter of each word, and of the digits. It spares
+// most words the search.
+const wordLetters = 1<<('a'&31) | 1<<('c'&31) | 1<<('d'&31) | 1<<('e'&31) | 1<<('f'&31) | 1<<('i'&31) | 1<<('l'&31) | 1<<('n'&31) |
+	1<<('s'&31) | 1<<('t'&31) | 1<<('v'&31) | 1<<('w'&31) | 0xff<<('0'&31)
+
 // A wordSlot has a word with its row.
 type wordSlot struct {
 	word string
@@ -59,9 +64,13 @@ var wordSlots = func() (slots [1 << wordBits]wordSlot) {
 // word hardly means anything else, 'r' for a mark of a logger, 'u' for that and upper case, 'n' for brackets,
 // as of MySQL, and 0 if no text has it for a level.
 func LookupWord(word []byte) (l Level, mark byte) {
-	if len(word) > maxLevelWord {
+	if len(word) == 0 || len(word) > maxLevelWord || wordLetters>>(word[0]&31)&1 == 0 {
 		return Other, 0
 	}
+	return lookupWord(word)
+}
+
+func lookupWord(word []byte) (l Level, mark byte) {
 	for at := hashKey(word, firstWord(word)) >> (64 - wordBits); ; at = (at + 1) % (1 << wordBits) {
 		slot := &wordSlots[at]
 		if slot.word == "" {
