@@ -83,7 +83,7 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	}
 	text := p.find(first, d, &s)
 	h := &p.last
-	if named := h.level >= 0 || h.word != nil || s.Level != Other; d.Seek != nil && !(s.OwnTime && named) {
+	if named := h.level >= 0 || p.notes.word != nil || s.Level != Other; d.Seek != nil && !(s.OwnTime && named) {
 		if msg := p.message(); len(msg) > 0 {
 			p.sought(d, msg, &s, named)
 		}
@@ -95,7 +95,7 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 		dst = p.clock.append(dst, s.Time)
 	}
 	dst = append(dst, levelPrefix...)
-	dst = p.appendLevel(dst, h.level, h.word, &s)
+	dst = p.appendLevel(dst, h.level, p.notes.word, &s)
 	if s.Level == Other {
 		s.LevelUnread = h.level >= 0 || p.triedLevel()
 	}
@@ -145,7 +145,7 @@ func (p *Parser) find(first name, d *Defaults, s *Stamp) (canonical []byte) {
 	h.time, canonical = p.findTime(first, d, s)
 	h.msg = p.msgField()
 	if h.level, h.is = p.findLevel(); h.level < 0 && h.is == Other {
-		h.word, h.is = p.nestedLevel()
+		p.notes.word, h.is = p.nestedLevel()
 	}
 	s.Level = h.is
 	return canonical
@@ -160,7 +160,7 @@ func (p *Parser) Level() []byte {
 	case h.is != Other:
 		return []byte(h.is.String())
 	default:
-		return h.word
+		return p.notes.word
 	}
 }
 
@@ -189,9 +189,8 @@ func (c *clock) append(dst []byte, ns int64) []byte {
 // head has the fields used for a line's head, -1 for none.
 type head struct {
 	time, level, service, msg int
-	keepService               bool   // as a field
-	is                        Level  // by fields
-	word                      []byte // the sender's own for the level, with its quotes, in an object
+	keepService               bool  // as a field
+	is                        Level // by fields
 
 	// The time or the level is one that the message shows.
 	soughtTime, soughtLevel bool

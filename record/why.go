@@ -199,6 +199,7 @@ type notes struct {
 	by         *scale          // of the number that is the level
 	rows       [numParts]uint8 // of nestedNames, from 1 on
 	passed     [partLevel + 1][]note
+	word       []byte // the sender's own for the level, with its quotes, in an object
 }
 
 // A note is of a field that was passed over.
@@ -209,11 +210,15 @@ type note struct {
 
 // begin forgets what was passed over for the time or the level.
 func (n *notes) begin(part headPart) {
-	n.passed[part], n.rows[part] = n.passed[part][:0], 0
+	if n.rows[part] = 0; len(n.passed[part]) > 0 { // pointers are written at need alone: this is for each record
+		n.passed[part] = n.passed[part][:0]
+	}
 	if part == partTime {
 		n.day, n.clock = -1, -1
-	} else {
-		n.stays, n.by = -1, nil
+		return
+	}
+	if n.stays = -1; n.by != nil || n.word != nil {
+		n.by, n.word = nil, nil
 	}
 }
 
