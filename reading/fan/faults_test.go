@@ -253,8 +253,8 @@ func TestBrokenIncomplete(t *testing.T) {
 				}
 			})
 			want := said(t, h.Reader().For(nil), all("*"), 0)
-			s := h.ReaderWith(reading.Options{Sharing: c.open(400)}).For(nil)
 			for range 10 * tries {
+				s := h.ReaderWith(reading.Options{Sharing: c.open(400)}).For(nil) // of workers that do not rest
 				text := said(t, s, all("*"), 0)
 				switch {
 				case strings.Contains(text, "complete false"):

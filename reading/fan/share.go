@@ -214,7 +214,11 @@ func (s *share) ask(p *part, w *worker) bool {
 	}
 	blameless := errors.Is(err, errCrowded) || errors.As(err, new(*reading.AskError)) // this process tells what is wrong
 	if err != nil {
-		if !blameless && w.note(err, max(s.crew.o.Rest, time.Since(begun))) { // one that hangs is not asked at once again
+		rest := s.crew.o.Rest
+		if hung := time.Since(begun); hung >= s.crew.o.Patience { // it is not asked at once again
+			rest = hung
+		}
+		if !blameless && w.note(err, rest) {
 			s.crew.o.Failed(w.name, err)
 		}
 		s.mu.Lock()
