@@ -117,9 +117,9 @@ func (p *Parser) Why(d *Defaults) (w Why) {
 	case h.service >= 0:
 		c := w.Service()
 		*c = p.field(partService, h.service)
-		if f := &p.fields[min(h.service, len(p.fields)-1)]; c.Place == FromField && p.src[f.val] == '{' {
+		if c.Place == FromField && p.isObject(h.service) {
 			c.Place = FromMember
-			if f.known == nameService {
+			if p.fields[h.service].known == nameService {
 				c.Name += ".name"
 			} else {
 				c.Name += ".container_name"

@@ -67,10 +67,6 @@ func LookupWord(word []byte) (l Level, mark byte) {
 	if len(word) == 0 || len(word) > maxLevelWord || wordLetters>>(word[0]&31)&1 == 0 {
 		return Other, 0
 	}
-	return lookupWord(word)
-}
-
-func lookupWord(word []byte) (l Level, mark byte) {
 	for at := hashKey(word, firstWord(word)) >> (64 - wordBits); ; at = (at + 1) % (1 << wordBits) {
 		slot := &wordSlots[at]
 		if slot.word == "" {
