@@ -52,7 +52,7 @@ func (a *app) export(ctx context.Context, place openstore.Spec, services []strin
 	if _, err := to.Blobs.Stat(ctx, storeid.Key); err == nil {
 		return 0, cli.Usagef("--to %s: it is a store of records; take another place", place)
 	}
-	debug.SetMemoryLimit(320 << 20) // messages of 1 MB make much garbage
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(320 << 20)) // messages of 1 MB make much garbage
 	r, err := export.Run(ctx, a.store.Blobs, to.Blobs, o)
 	if err == nil && r.Unknown != "" {
 		err = cli.Usagef("no service is called %s; logquery ls has those that there are", r.Unknown)
