@@ -39,6 +39,7 @@ type estate struct {
 // Azure they belong to an account, and other tests have their tables in the same one.
 func newEstate(t testing.TB, at place, policy string) *estate {
 	t.Helper()
+	testkit.WithinDay(t) // a day that ends meanwhile is closed by the next run
 	prefix := []byte("tail")
 	for range 12 {
 		prefix = append(prefix, byte('a'+rand.IntN(26)))

@@ -43,6 +43,18 @@ func Poll(event string, happened func() (bool, error)) error {
 	}
 }
 
+// WithinDay waits while a day of UTC is about to end, or has just begun. A test calls it first whose
+// right values are those of one day, though processes with a clock of their own answer it.
+func WithinDay(t testing.TB) {
+	t.Helper()
+	const before, after = 4 * time.Minute, 2 * time.Minute
+	midnight := time.Now().Add(before).UTC().Truncate(24 * time.Hour)
+	if wait := time.Until(midnight.Add(after)); wait > 0 {
+		t.Logf("waits %v until the day %s has begun", wait, midnight.Format(time.DateOnly))
+		time.Sleep(wait)
+	}
+}
+
 // Await receives from a channel. A sender that takes longer than [Patience] fails the
 // test, which names the event.
 func Await[T any](t testing.TB, event string, from <-chan T) (v T) {
