@@ -58,7 +58,7 @@ func putClock(b []byte, sec, nano uint) {
 // ParseCanonicalTime is the inverse of [AppendTime], and accepts no other form.
 func ParseCanonicalTime(b []byte) (ns int64, ok bool) {
 	var c DayCache
-	return c.parseCanonical(b)
+	return c.Parse(b)
 }
 
 // parseTail parses the time of day of a canonical time. The caller has checked the
@@ -90,9 +90,7 @@ type DayCache struct {
 }
 
 // Parse is [ParseCanonicalTime].
-func (c *DayCache) Parse(s []byte) (ns int64, ok bool) { return c.parseCanonical(s) }
-
-func (c *DayCache) parseCanonical(s []byte) (ns int64, ok bool) {
+func (c *DayCache) Parse(s []byte) (ns int64, ok bool) {
 	if len(s) != canonicalLen || s[10] != 'T' || s[19] != '.' || s[29] != 'Z' {
 		return 0, false
 	}

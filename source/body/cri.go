@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // A container runtime writes each line of a program behind a head of its own: the time, the stream,
@@ -240,13 +241,13 @@ func (m *mixed) criPass(r *criRecord) bool {
 		}
 	}
 	// The text may be an object that was cut.
-	h := record.Head{Time: first.time, Level: r.level, Msg: text, Sought: !looksLikeObject(text) && !bytes.HasSuffix(text, []byte("}"))}
+	h := meaning.Head{Time: first.time, Level: r.level, Msg: text, Sought: !looksLikeObject(text) && !bytes.HasSuffix(text, []byte("}"))}
 	if h.Why = m.to.Why(); h.Why != nil {
-		*h.Why.Time() = record.Cause{Place: record.FromText, Text: string(first.stamp)}
-		h.Why.Message().Place = record.FromText
+		*h.Why.Time() = meaning.Cause{Place: meaning.FromText, Text: string(first.stamp)}
+		h.Why.Message().Place = meaning.FromText
 		switch {
 		case r.trace:
-			h.Why.Level().Place = record.FromTrace
+			h.Why.Level().Place = meaning.FromTrace
 		case len(r.level) > 0:
 			*h.Why.Level() = textCause(text, r.level)
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/times"
 )
 
@@ -27,16 +27,16 @@ func FuzzTimes(f *testing.F) {
 		}
 		r := times.Reader{Now: at}
 		alone, part := r.Read([]byte(s))
-		p := record.NewParser()
+		p := meaning.NewReader()
 		if _, err := p.Scan(object); err != nil {
 			t.Fatal(err)
 		}
-		_, field := p.AppendLine(nil, &record.Defaults{Service: "a", Time: at, Arrived: at})
-		inTime := (part == times.Full || part == times.Date) && alone <= at+record.MaxAhead.Nanoseconds()
+		_, field := p.AppendLine(nil, &meaning.Defaults{Service: "a", Time: at, Arrived: at})
+		inTime := (part == times.Full || part == times.Date) && alone <= at+meaning.MaxAhead.Nanoseconds()
 		if field.OwnTime != inTime || inTime && field.Time != alone {
 			t.Fatalf("%q is %d, part %d, and in a field %d, %v", s, alone, part, field.Time, field.OwnTime)
 		}
-		if ns, ok := record.ReadTime(object[len(`{"time":`):len(object)-1], at); ok && ns != alone {
+		if ns, ok := meaning.ReadTime(object[len(`{"time":`):len(object)-1], at); ok && ns != alone {
 			t.Fatalf("%q is %d, and as a value %d", s, alone, ns)
 		}
 		_, line, ok := textTime(&r, []byte(s))
@@ -47,7 +47,7 @@ func FuzzTimes(f *testing.F) {
 			k := newSeeker()
 			k.times.Now = at
 			want := int64(0)
-			if _, ns, ok := textTime(&r, []byte(text)); ok && ns <= at+record.MaxAhead.Nanoseconds() {
+			if _, ns, ok := textTime(&r, []byte(text)); ok && ns <= at+meaning.MaxAhead.Nanoseconds() {
 				want = ns
 			}
 			if ns, _ := k.seek([]byte(s), false); ns != want {

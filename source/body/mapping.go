@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/times"
 )
 
 // beginMapped is Begin for a request with a mapping. A text has the level of a pair that the
 // mapping names. No other level is sought before the fields are known.
-func (g *Gatherer) beginMapped(h record.Head) *record.Parts {
+func (g *Gatherer) beginMapped(h meaning.Head) *meaning.Parts {
 	d := g.defaults
 	if word := namedLevel(h.Msg, g.parser.LevelNames(d.Mapping, g.serviceOf(h.Service))); word != nil && g.isOfText(&h) {
 		h.Level = word
@@ -23,7 +24,7 @@ func (g *Gatherer) beginMapped(h record.Head) *record.Parts {
 }
 
 // isOfText reports whether the level of a head is none but that of the message.
-func (g *Gatherer) isOfText(h *record.Head) bool {
+func (g *Gatherer) isOfText(h *meaning.Head) bool {
 	if len(h.Level) == 0 {
 		return true
 	}

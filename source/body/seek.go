@@ -5,6 +5,7 @@ import (
 	"cmp"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/times"
 )
 
@@ -12,12 +13,12 @@ import (
 // in a text, in a line of logfmt, in JSON, and in the message of that. All doors pass it, so that
 // a line has the same time and level behind each.
 type seeker struct {
-	parser   *record.Parser // of an object in the message
-	deeper   *record.Parser // of one in that object's message
-	main     *record.Parser // that of the record, if there is a mapping
-	explains bool           // there is a Watch
-	times    times.Reader   // its Now is the arrival
-	judge    *record.Defaults
+	parser   *meaning.Reader // of an object in the message
+	deeper   *meaning.Reader // of one in that object's message
+	main     *meaning.Reader // that of the record, if there is a mapping
+	explains bool            // there is a Watch
+	times    times.Reader    // its Now is the arrival
+	judge    *meaning.Defaults
 	find     func(msg []byte, s *record.Stamp) record.Level // stamp, made once
 	found    sought
 }
@@ -25,17 +26,17 @@ type seeker struct {
 // sought is where a seeker found the time and the level of a message. The bytes are the message's
 // or the parser's.
 type sought struct {
-	stamp, word             []byte      // in the text
-	timeWithin, levelWithin bool        // it is of the object that was scanned last
-	level                   string      // the name of a first member of the message with the level
-	indented, guessed       bool        // the message is, and the time is
-	far                     []byte      // a guessed time that is not believed
-	farWithin               bool        // there is one in a field of the object that was scanned last
-	inner                   *record.Why // of that object, for a Watch
+	stamp, word             []byte       // in the text
+	timeWithin, levelWithin bool         // it is of the object that was scanned last
+	level                   string       // the name of a first member of the message with the level
+	indented, guessed       bool         // the message is, and the time is
+	far                     []byte       // a guessed time that is not believed
+	farWithin               bool         // there is one in a field of the object that was scanned last
+	inner                   *meaning.Why // of that object, for a Watch
 }
 
 func newSeeker() *seeker {
-	s := &seeker{parser: record.NewParser(), deeper: record.NewParser(), judge: &record.Defaults{}}
+	s := &seeker{parser: meaning.NewReader(), deeper: meaning.NewReader(), judge: &meaning.Defaults{}}
 	s.find = s.stamp
 	return s
 }
@@ -77,7 +78,7 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	}
 	if msg[0] == '{' {
 		if timed && s.main == nil {
-			if l, ok := record.FirstLevel(msg); ok {
+			if l, ok := meaning.FirstLevel(msg); ok {
 				s.found.level = "level"
 				return 0, l
 			}
@@ -85,7 +86,7 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 		if ns, l, ok := s.object(msg); ok {
 			return ns, l
 		}
-		if l, _ := record.FirstLevel(msg); l != record.Other { // of one that was cut
+		if l, _ := meaning.FirstLevel(msg); l != record.Other { // of one that was cut
 			s.found.level = "level"
 			return 0, l
 		}
@@ -132,7 +133,7 @@ func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
 	timed := at.read(&s.times, first)
 	switch {
 	case !timed:
-	case s.times.Now != 0 && at.ns > s.times.Now+record.MaxAhead.Nanoseconds():
+	case s.times.Now != 0 && at.ns > s.times.Now+meaning.MaxAhead.Nanoseconds():
 		at, timed = stamp{rest: first}, false
 	case s.found.indented && at.head:
 		at.head, timed = false, at.judge(&s.times, first)

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/times"
 )
 
 // latest is the latest time that a text of a body may have.
 func latest(to Sink) int64 {
 	if at := to.Arrived(); at != 0 {
-		return at + record.MaxAhead.Nanoseconds()
+		return at + meaning.MaxAhead.Nanoseconds()
 	}
 	return math.MaxInt64
 }
@@ -20,11 +21,11 @@ func latest(to Sink) int64 {
 // TextTime returns the time of a message in the forms of lines of text, if it has one.
 func TextTime(r *times.Reader, msg []byte) (ns int64, ok bool) {
 	_, ns, ok = textTime(r, msg)
-	return ns, ok && (r.Now == 0 || ns <= r.Now+record.MaxAhead.Nanoseconds())
+	return ns, ok && (r.Now == 0 || ns <= r.Now+meaning.MaxAhead.Nanoseconds())
 }
 
 // textHead finds the level in a line of text. own says that it has a time.
-func (m *mixed) textHead(line []byte, at *stamp, own bool) (h record.Head) {
+func (m *mixed) textHead(line []byte, at *stamp, own bool) (h meaning.Head) {
 	if own {
 		h.Time, h.Guessed = at.ns, !at.head
 	}
@@ -189,7 +190,7 @@ func seconds(line []byte, at int, now int64) (ns int64, n int) {
 	}
 	var r times.Reader
 	ns, part := r.Read(line[at:end])
-	if part != times.Full || ns < now-years.Nanoseconds() || ns > now+record.MaxAhead.Nanoseconds() {
+	if part != times.Full || ns < now-years.Nanoseconds() || ns > now+meaning.MaxAhead.Nanoseconds() {
 		return 0, 0
 	}
 	return ns, digits
@@ -301,7 +302,7 @@ func pairTime(r *times.Reader, line []byte) (text []byte, ns int64, head, ok boo
 		if !more {
 			break
 		}
-		if record.TimePlace(string(key)) == 0 {
+		if meaning.TimePlace(string(key)) == 0 {
 			continue
 		}
 		if string(key) == "date" {

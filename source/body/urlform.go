@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // URLForm is the type of a form, which curl -d gives to any body.
@@ -16,7 +17,7 @@ func IsURLForm(text []byte) bool {
 	pairs, other := 0, func(r rune) bool { return r < utf8.RuneSelf && !isNameByte(byte(r)) }
 	for pair := range bytes.SplitSeq(text, []byte("&")) {
 		name, _, ok := bytes.Cut(pair, []byte("="))
-		if pairs++; !ok || len(name) == 0 || len(name) > record.LongestName || bytes.ContainsFunc(name, other) {
+		if pairs++; !ok || len(name) == 0 || len(name) > meaning.LongestName || bytes.ContainsFunc(name, other) {
 			return false
 		}
 	}

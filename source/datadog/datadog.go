@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/times"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
@@ -55,7 +56,7 @@ func (x logs) Open() (in httpsource.Intake, err error) {
 	query, in.Scope = defaultsOf(x.r.URL.Query())
 	media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
 	decode := func(b []byte, to body.Sink) error {
-		s := &sink{Sink: to, parser: record.NewParser(), inner: record.NewParser(), sent: sent, query: query}
+		s := &sink{Sink: to, parser: meaning.NewReader(), inner: meaning.NewReader(), sent: sent, query: query}
 		if media == "text/plain" {
 			return body.Text(b, &textSink{s})
 		}
@@ -107,9 +108,9 @@ func (validate) Reply(h http.Header, _ *httpsource.Result, refused *httpsource.R
 // A sink makes records of the items that a decoder of JSON finds.
 type sink struct {
 	body.Sink
-	parser *record.Parser
-	inner  *record.Parser // for messages
-	sent   int64          // time of items without one, 0 for none
+	parser *meaning.Reader
+	inner  *meaning.Reader // for messages
+	sent   int64           // time of items without one, 0 for none
 	query  defaults
 	shared int // bytes of the query in all records so far
 }
@@ -133,7 +134,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 			if levelled = levelled || isCode(record.TextOf(value)); !levelled { // that of an access log is none
 				h.Level = record.TextOf(value)
 				h.Assumed = record.ParseLevel(h.Level) == record.Info // of all that a container prints
-				h.Why.Level().Note(record.FromField, "status")
+				h.Why.Level().Note(meaning.FromField, "status")
 			}
 		case "ddsource":
 			source, sourced = record.TextOf(value), true
@@ -171,14 +172,14 @@ func isCode(text []byte) bool {
 
 // complete gives a record the time that its message shows, if it has none. Libraries send their
 // records as JSON in the message, which Datadog reads too.
-func (s *sink) complete(h *record.Head) {
+func (s *sink) complete(h *meaning.Head) {
 	if h.Time == 0 && len(h.Msg) > 0 && h.Msg[0] == '{' {
 		if n, err := s.inner.Scan(h.Msg); err == nil && n == len(h.Msg) {
 			inner, _ := s.inner.Head(s.Arrival())
 			h.Time, h.Guessed, h.Far = inner.Time, inner.Guessed, h.Far || inner.Far
 			if h.Why != nil && h.Time != 0 {
 				w := s.inner.Why(s.Arrival())
-				h.Why.Time().Note(record.FromText, w.Time().Name)
+				h.Why.Time().Note(meaning.FromText, w.Time().Name)
 			}
 		}
 	}
@@ -187,7 +188,7 @@ func (s *sink) complete(h *record.Head) {
 
 // addTags adds the tags of a list such as env:prod,team:web. A tag without a value is a field
 // that is true. Tags of the names of other ones are left out.
-func addTags(b *record.Parts, list, other []byte) {
+func addTags(b *meaning.Parts, list, other []byte) {
 	for tag := range bytes.SplitSeq(list, []byte(",")) {
 		name, value, ok := bytes.Cut(bytes.TrimSpace(tag), []byte(":"))
 		switch {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"net/url"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
@@ -31,7 +31,7 @@ func defaultsOf(q url.Values) (d defaults, scope string) {
 func (d *defaults) size() int { return len(d.service) + len(d.source) + len(d.host) + len(d.tags) }
 
 // add adds the fields that an item lacks: its own tags count before the others.
-func (d *defaults) add(b *record.Parts, source, host bool, tags []byte) {
+func (d *defaults) add(b *meaning.Parts, source, host bool, tags []byte) {
 	if !source && len(d.source) > 0 {
 		b.Text("ddsource", d.source)
 	}
@@ -56,7 +56,7 @@ func hasTag(list, name []byte) bool {
 type textSink struct{ *sink }
 
 // Begin begins a line of text.
-func (s *textSink) Begin(h record.Head) *record.Parts {
+func (s *textSink) Begin(h meaning.Head) *meaning.Parts {
 	h.Renames = true
 	for _, name := range [][]byte{s.query.service, s.query.source} {
 		if len(h.Service) == 0 {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
@@ -42,7 +43,7 @@ func (x messages) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
 		return in, httpsource.RefuseMethod("POST", "%s /gelf: messages are sent with POST", x.r.Method)
 	}
-	decode := func(b []byte, to body.Sink) error { return body.JSON(b, &sink{to, record.NewParser()}) }
+	decode := func(b []byte, to body.Sink) error { return body.JSON(b, &sink{to, meaning.NewReader()}) }
 	in.Form, err = body.NewSensedForm(decode, x.r.Header.Values("Content-Encoding"))
 	return in, err
 }
@@ -63,7 +64,7 @@ func (messages) Reply(h http.Header, counts *httpsource.Result, refused *httpsou
 // A sink makes records of the messages that a decoder of JSON finds.
 type sink struct {
 	body.Sink
-	parser *record.Parser
+	parser *meaning.Reader
 }
 
 // Object passes a message.
@@ -90,7 +91,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 
 // A message is one with its parts found.
 type message struct {
-	head   record.Head
+	head   meaning.Head
 	named  []byte // the additional field that names the level, nil for none
 	unread []byte // a timestamp that is no time
 	whole  bool   // the text is that of full_message
@@ -99,7 +100,7 @@ type message struct {
 
 // message finds the parts of the message scanned last.
 func (s *sink) message() message {
-	m := message{head: record.Head{Renames: true, Why: s.Why()}}
+	m := message{head: meaning.Head{Renames: true, Why: s.Why()}}
 	h := &m.head
 	h.Why.Named("timestamp", "level", "short_message", "")
 	best, place := 0, 0 // ranks of the service, and of a level among the additional fields
@@ -116,17 +117,17 @@ func (s *sink) message() message {
 			h.Level = record.TextOf(value)
 			h.Assumed = record.ParseLevel(h.Level) == record.Info // of all that a container prints
 		case "timestamp":
-			ns, ok := record.ReadTime(value, s.Arrived())
+			ns, ok := meaning.ReadTime(value, s.Arrived())
 			if ok {
 				h.Time = ns
-			} else if !record.EmptyTime(value) {
+			} else if !meaning.EmptyTime(value) {
 				m.unread, h.Unread = record.TextOf(value), true
-				h.Why.Time().Pass("timestamp", m.unread, record.NoTime)
+				h.Why.Time().Pass("timestamp", m.unread, meaning.NoTime)
 			}
 		default:
 			if rank := serviceRank(name); rank > best && len(value) > 2 {
 				best, h.Service = rank, record.TextOf(value)
-				h.Why.Service().Note(record.FromField, name)
+				h.Why.Service().Note(meaning.FromField, name)
 			}
 			if text, rank := levelOf(name, value); rank > 0 && (place == 0 || rank < place) {
 				place, m.named, level = rank, key, text
@@ -135,18 +136,18 @@ func (s *sink) message() message {
 	}
 	if m.bare = len(h.Msg) == 0 && len(other) > 0; m.bare {
 		h.Msg = other
-		h.Why.Message().Note(record.FromProtocol, "message")
+		h.Why.Message().Note(meaning.FromProtocol, "message")
 	}
 	if record.ParseLevel(h.Level) != record.Other {
 		m.named = nil
 	} else if m.named != nil {
 		h.Level, h.Assumed = level, false
-		h.Why.Level().Note(record.FromField, string(m.named))
+		h.Why.Level().Note(meaning.FromField, string(m.named))
 	}
 	// Many clients cut the first line off for the short message.
 	if m.whole = bytes.HasPrefix(full, h.Msg); m.whole {
 		h.Msg = full
-		h.Why.Message().Note(record.FromProtocol, "full_message")
+		h.Why.Message().Note(meaning.FromProtocol, "full_message")
 	}
 	return m
 }
@@ -158,10 +159,10 @@ func levelOf(name string, value []byte) (word []byte, place int) {
 	if !ok {
 		return nil, 0
 	}
-	if _, place = record.FieldLevel(name, nil); place == 0 {
+	if _, place = meaning.FieldLevel(name, nil); place == 0 {
 		return nil, 0
 	}
-	l, place := record.FieldLevel(name, record.TextOf(value))
+	l, place := meaning.FieldLevel(name, record.TextOf(value))
 	if l == record.Other {
 		return nil, 0
 	}

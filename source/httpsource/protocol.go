@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"blobtail/internal/signpost"
-	"blobtail/record"
 	"blobtail/record/ack"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
@@ -49,10 +49,10 @@ type Intake struct {
 	// read whole. Only the encoding of Form counts then.
 	Stream Stream
 
-	fields *record.Mapping // of the request
-	notes  bool            // the answer has room for a note
-	key    string          // the Idempotency-Key, "" for none
-	ack    ack.Level       // that the sender asks for
+	fields *meaning.Mapping // of the request
+	notes  bool             // the answer has room for a note
+	key    string           // the Idempotency-Key, "" for none
+	ack    ack.Level        // that the sender asks for
 }
 
 // protocols returns the protocols of a source: native is the last, because it answers each

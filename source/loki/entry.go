@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
@@ -83,7 +84,7 @@ type entry struct {
 
 // record passes an entry to the sink. It reports whether to go on.
 func (d *decoder) record(e entry) bool {
-	h := record.Head{Time: e.time, Unread: e.badTime != nil, Msg: e.line, Renames: true, Why: d.to.Why()}
+	h := meaning.Head{Time: e.time, Unread: e.badTime != nil, Msg: e.line, Renames: true, Why: d.to.Why()}
 	h.Why.Named("the timestamp of the entry", "", "the line of the entry", "")
 	level, inMeta := bestLevel(d.meta), true
 	if level < 0 {
@@ -110,7 +111,7 @@ func (d *decoder) record(e entry) bool {
 			"the labels of streams add over %d MiB to the entries of this body; send fewer entries together", maxShared>>20)}, e.end)
 	}
 	if e.badTime != nil {
-		h.Why.Time().Pass("ts", e.badTime, record.NoTime)
+		h.Why.Time().Pass("ts", e.badTime, meaning.NoTime)
 	}
 	b := d.to.Begin(h)
 	for i := range d.meta {
@@ -133,20 +134,20 @@ func (d *decoder) record(e entry) bool {
 }
 
 // named notes that a part of a head is that of the pair.
-func (p *pair) named(of *record.Cause) *pair {
-	of.Note(record.FromField, p.name)
+func (p *pair) named(of *meaning.Cause) *pair {
+	of.Note(meaning.FromField, p.name)
 	return p
 }
 
 // word is the value of a pair with the level; of a number, the word that it is under the pair's name.
 func (p *pair) word() []byte {
-	if l, _ := record.FieldLevel(p.name, p.value); len(p.value) > 0 && p.value[0] <= '9' && l != record.Other {
+	if l, _ := meaning.FieldLevel(p.name, p.value); len(p.value) > 0 && p.value[0] <= '9' && l != record.Other {
 		return []byte(l.String())
 	}
 	return p.value
 }
 
-func (p *pair) add(b *record.Parts) {
+func (p *pair) add(b *meaning.Parts) {
 	if p.json {
 		b.JSON(p.name, p.value)
 	} else {
@@ -175,7 +176,7 @@ func bestLevel(pairs []pair) int {
 		if p.other {
 			continue
 		}
-		l, place := record.FieldLevel(p.name, p.value)
+		l, place := meaning.FieldLevel(p.name, p.value)
 		if place == 0 || len(p.value) == 0 || string(p.value) == "unknown" || own && l == record.Other && place > least {
 			continue
 		}

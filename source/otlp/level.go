@@ -1,9 +1,12 @@
 package otlp
 
-import "blobtail/record"
+import (
+	"blobtail/record"
+	"blobtail/record/meaning"
+)
 
 // levelUnless is levelIn for a record without a level.
-func (w *walker) levelUnless(level []byte, list []attribute, why *record.Why) (_ []byte, rest []attribute) {
+func (w *walker) levelUnless(level []byte, list []attribute, why *meaning.Why) (_ []byte, rest []attribute) {
 	if len(level) > 0 {
 		return level, list
 	}
@@ -12,9 +15,9 @@ func (w *walker) levelUnless(level []byte, list []attribute, why *record.Why) (_
 
 // levelIn returns the level that attributes name, nil for none, and the others of them. It is for
 // records without a severity. why may be nil.
-func (w *walker) levelIn(list []attribute, why *record.Why) (level []byte, rest []attribute) {
+func (w *walker) levelIn(list []attribute, why *meaning.Why) (level []byte, rest []attribute) {
 	at, best := -1, 0
-	var beside record.Beside
+	var beside meaning.Beside
 	for i := range list {
 		beside.Note(asString(list[i].key), list[i].value.bytes)
 	}
@@ -31,13 +34,13 @@ func (w *walker) levelIn(list []attribute, why *record.Why) (level []byte, rest 
 	if at < 0 {
 		return w.stayingLevel(list, &beside, why), list
 	}
-	why.Level().Note(record.FromField, asString(list[at].key))
+	why.Level().Note(meaning.FromField, asString(list[at].key))
 	return level, append(list[:at], list[at+1:]...)
 }
 
-// stayingLevel is levelIn for attributes that stay: those of [record.Beside.StayingLevel], and the
+// stayingLevel is levelIn for attributes that stay: those of [meaning.Beside.StayingLevel], and the
 // objects of the Elastic Common Schema and of Roarr.
-func (w *walker) stayingLevel(list []attribute, beside *record.Beside, why *record.Why) []byte {
+func (w *walker) stayingLevel(list []attribute, beside *meaning.Beside, why *meaning.Why) []byte {
 	for i := range list {
 		name, v := asString(list[i].key), list[i].value
 		l := record.Other
@@ -53,7 +56,7 @@ func (w *walker) stayingLevel(list []attribute, beside *record.Beside, why *reco
 			}
 		}
 		if l != record.Other {
-			why.Level().Note(record.FromField, name)
+			why.Level().Note(meaning.FromField, name)
 			return w.words[l]
 		}
 	}

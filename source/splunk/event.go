@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
@@ -12,7 +13,7 @@ import (
 type sink struct {
 	body.Sink
 	given        metadata // of the request
-	outer, inner *record.Parser
+	outer, inner *meaning.Reader
 	shared       int // bytes that the metadata of the request have added to the records so far
 }
 
@@ -37,7 +38,7 @@ func tooMuch() body.Rejection {
 type rawSink struct{ *sink }
 
 // Begin begins a line of text.
-func (s *rawSink) Begin(h record.Head) *record.Parts {
+func (s *rawSink) Begin(h meaning.Head) *meaning.Parts {
 	h.Renames = true
 	s.given.name(&h)
 	b := s.Sink.Begin(h)
@@ -123,31 +124,31 @@ func (s *sink) Object(raw []byte, end int) bool {
 
 // setTime gives a head the time of its event. It returns the text of that if it is none, or the other
 // time that the head had.
-func (s *sink) setTime(h *record.Head, time []byte) (original []byte) {
-	if ns, ok := record.ReadTime(time, s.Arrived()); ok {
+func (s *sink) setTime(h *meaning.Head, time []byte) (original []byte) {
+	if ns, ok := meaning.ReadTime(time, s.Arrived()); ok {
 		if h.Time != 0 && h.Time != ns {
 			original = record.AppendTime(nil, h.Time)
 		}
 		h.Time = ns
-		h.Why.Time().Note(record.FromProtocol, "time of the event")
+		h.Why.Time().Note(meaning.FromProtocol, "time of the event")
 		return original
 	}
-	if record.EmptyTime(time) {
+	if meaning.EmptyTime(time) {
 		return nil
 	}
 	text := record.TextOf(time)
 	h.Unread = h.Unread || h.Time == 0
-	h.Why.Time().Pass("time", text, record.NoTime)
+	h.Why.Time().Pass("time", text, meaning.NoTime)
 	return text
 }
 
 // name gives a head without a service that of the metadata.
-func (m *metadata) name(h *record.Head) {
+func (m *metadata) name(h *meaning.Head) {
 	if len(h.Service) > 0 {
 		return
 	}
 	h.Service = m.service()
-	h.Why.Service().Note(record.FromProtocol, "source, sourcetype or index")
+	h.Why.Service().Note(meaning.FromProtocol, "source, sourcetype or index")
 }
 
 // A field is a member of an object.
@@ -188,11 +189,11 @@ func (s *sink) spread() []byte {
 
 // head returns the head and the fields of an event: of an object its members, also if that is in a
 // text, of anything else the text.
-func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
+func (s *sink) head(event []byte) (h meaning.Head, rest []field, err error) {
 	event = s.objectIn(event)
 	if event[0] != '{' {
-		h = record.Head{Msg: record.TextOf(event), Renames: true, Why: s.Why()}
-		h.Why.Message().Note(record.FromProtocol, "event")
+		h = meaning.Head{Msg: record.TextOf(event), Renames: true, Why: s.Why()}
+		h.Why.Message().Note(meaning.FromProtocol, "event")
 		return h, nil, nil
 	}
 	_, err = s.inner.Scan(event)
@@ -212,7 +213,7 @@ func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
 }
 
 // whyOf explains the head that a parser has found, if somebody asks.
-func (s *sink) whyOf(p *record.Parser) *record.Why {
+func (s *sink) whyOf(p *meaning.Reader) *meaning.Why {
 	w := s.Why()
 	if w != nil {
 		*w = p.Why(s.Arrival())
@@ -221,11 +222,11 @@ func (s *sink) whyOf(p *record.Parser) *record.Why {
 }
 
 // fields returns the indexed fields of an event. They may name its service and level.
-func (s *sink) fields(object []byte, h *record.Head) (fields []field, err error) {
+func (s *sink) fields(object []byte, h *meaning.Head) (fields []field, err error) {
 	if len(object) == 0 || object[0] != '{' {
 		return nil, nil
 	}
-	p := record.NewParser()
+	p := meaning.NewReader()
 	if _, err := p.Scan(object); err != nil {
 		return nil, err
 	}
@@ -233,18 +234,18 @@ func (s *sink) fields(object []byte, h *record.Head) (fields []field, err error)
 	for key, value := range p.Members() {
 		l, place := record.Other, 0
 		if !given {
-			l, place = record.FieldLevel(string(key), record.TextOf(value))
+			l, place = meaning.FieldLevel(string(key), record.TextOf(value))
 		}
 		switch {
 		case len(h.Service) == 0 && (string(key) == "service" || string(key) == "service.name"):
 			h.Service = record.TextOf(value)
-			h.Why.Service().Note(record.FromField, string(key))
+			h.Why.Service().Note(meaning.FromField, string(key))
 		case l != record.Other && (best == 0 || place < best):
 			if best > 0 {
 				fields = append(fields, before)
 			}
 			best, before, h.Level = place, field{key, value}, []byte(l.String())
-			h.Why.Level().Note(record.FromField, string(key))
+			h.Why.Level().Note(meaning.FromField, string(key))
 		default:
 			fields = append(fields, field{key, value})
 		}

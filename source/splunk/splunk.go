@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
@@ -63,7 +64,7 @@ func (x *events) Open() (in httpsource.Intake, err error) {
 	var given metadata
 	given, in.Scope = metadataOf(x.r.URL.Query())
 	decode := func(b []byte, to body.Sink) error {
-		s := &sink{Sink: to, given: given, outer: record.NewParser(), inner: record.NewParser()}
+		s := &sink{Sink: to, given: given, outer: meaning.NewReader(), inner: meaning.NewReader()}
 		if x.raw {
 			return body.Text(b, &rawSink{s})
 		}
@@ -147,7 +148,7 @@ func metadataOf(q url.Values) (m metadata, scope string) {
 }
 
 // add adds the metadata to a record.
-func (m *metadata) add(b *record.Parts) {
+func (m *metadata) add(b *meaning.Parts) {
 	for _, f := range []field{{[]byte("host"), m.host}, {[]byte("source"), m.source}, {[]byte("sourcetype"), m.sourcetype}, {[]byte("index"), m.index}} {
 		if f.value != nil {
 			b.Member(f.key, f.value, "")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/times"
 	"blobtail/source/body"
 )
@@ -42,7 +43,7 @@ type batch struct {
 	turn   chan struct{} // holds the goroutine that uses the rest
 	g      *body.Gatherer
 	parser parser
-	inner  *record.Parser // of a message that is an object
+	inner  *meaning.Reader // of a message that is an object
 	names  names
 	may    map[string]bool // services by the names of applications
 	value  []byte
@@ -52,7 +53,7 @@ type batch struct {
 func newBatch(s *Source) *batch {
 	return &batch{
 		s: s, begun: make(chan struct{}, 1), turn: make(chan struct{}, 1), waiting: make(chan record.Receipt, mostInFlight),
-		g: body.NewGatherer(), inner: record.NewParser(), parser: parser{times: times.Reader{Zone: s.o.Zone}},
+		g: body.NewGatherer(), inner: meaning.NewReader(), parser: parser{times: times.Reader{Zone: s.o.Zone}},
 		names: newNames(), may: make(map[string]bool),
 	}
 }
@@ -140,7 +141,7 @@ func (b *batch) record(raw []byte, from *peer) {
 		b.g.Reject(raw, body.Rejection{Reason: badStart}, 0)
 		return
 	}
-	var h record.Head
+	var h meaning.Head
 	var members iter.Seq2[[]byte, []byte]
 	if m.plain || m.app == nil {
 		if h, members = b.object(&m); members == nil && m.plain {
@@ -157,7 +158,7 @@ func (b *batch) record(raw []byte, from *peer) {
 		h.Msg = m.msg
 	}
 	// A device's clock may be wrong, and the device does not send its messages again.
-	wrong := h.Time > b.parser.times.Now+record.MaxAhead.Nanoseconds()
+	wrong := h.Time > b.parser.times.Now+meaning.MaxAhead.Nanoseconds()
 	if wrong {
 		h.Time, h.Unread = 0, true
 	}
@@ -197,7 +198,7 @@ func (b *batch) record(raw []byte, from *peer) {
 // object returns the head and the other members of a message without a header, or without an
 // application, whose text is an object, as loggers of JSON write to a socket; nil for another. Its
 // service is that of the tag, of the object, or its name.
-func (b *batch) object(m *message) (h record.Head, rest iter.Seq2[[]byte, []byte]) {
+func (b *batch) object(m *message) (h meaning.Head, rest iter.Seq2[[]byte, []byte]) {
 	text := bytes.TrimSpace(m.msg)
 	if !bytes.HasPrefix(text, []byte("{")) {
 		return h, nil
@@ -211,13 +212,13 @@ func (b *batch) object(m *message) (h record.Head, rest iter.Seq2[[]byte, []byte
 	for key, value := range rest {
 		if string(key) == "name" && len(name) == 0 && record.IsString(value) {
 			name = record.TextOf(value)
-			why.Service().Note(record.FromField, "name")
+			why.Service().Note(meaning.FromField, "name")
 		}
 	}
 	if len(m.app) == 0 {
 		m.app = name
 	} else {
-		if why.Service().Note(record.FromProtocol, "the application's name"); !bytes.Equal(h.Service, m.app) {
+		if why.Service().Note(meaning.FromProtocol, "the application's name"); !bytes.Equal(h.Service, m.app) {
 			m.own = h.Service
 		}
 	}
@@ -228,20 +229,20 @@ func (b *batch) object(m *message) (h record.Head, rest iter.Seq2[[]byte, []byte
 }
 
 // why explains the head of a message. wrong says that its time is too far ahead.
-func (b *batch) why(m *message, wrong bool) *record.Why {
+func (b *batch) why(m *message, wrong bool) *meaning.Why {
 	w := b.g.Why()
 	w.Named("the header of syslog", "the priority of syslog", "the text behind the header", "the application's name")
 	if m.plain {
-		w.Time().Note(record.FromText, "")
-		w.Message().Note(record.FromProtocol, "all of the message: it has no header that could be read")
+		w.Time().Note(meaning.FromText, "")
+		w.Message().Note(meaning.FromProtocol, "all of the message: it has no header that could be read")
 	}
 	if wrong {
-		w.Time().Pass("ts", m.stamp, record.TooFarAhead)
+		w.Time().Pass("ts", m.stamp, meaning.TooFarAhead)
 	}
 	return w
 }
 
-func text(parts *record.Parts, key string, value []byte) {
+func text(parts *meaning.Parts, key string, value []byte) {
 	if len(value) > 0 {
 		parts.Text(key, value)
 	}
@@ -312,7 +313,7 @@ func (b *batch) serviceOf(app []byte) string {
 
 // data adds the parameters of structured data as fields, named by their element and
 // themselves. An element without parameters is a value of the field sd.
-func (b *batch) data(parts *record.Parts, data []byte) {
+func (b *batch) data(parts *meaning.Parts, data []byte) {
 	for params := 0; len(data) > 0; data = data[1:] {
 		whole := data
 		id := data[1 : 1+nameLen(data[1:])]

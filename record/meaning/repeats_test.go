@@ -1,10 +1,10 @@
-package record_test
+package meaning_test
 
 import (
 	"strings"
 	"testing"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // A record that has one key many times costs a few allocations, not some for each: a sender may send
@@ -16,11 +16,11 @@ func TestManyRepeats(t *testing.T) {
 	} {
 		var line []byte
 		allocs := testing.AllocsPerRun(1, func() {
-			p := record.NewParser()
+			p := meaning.NewReader()
 			if _, err := p.Scan([]byte(src)); err != nil {
 				t.Fatal(err)
 			}
-			line, _ = p.AppendLine(line[:0], &record.Defaults{})
+			line, _ = p.AppendLine(line[:0], &meaning.Defaults{})
 		})
 		if !strings.Contains(string(line), `"k.100000":1}`) {
 			t.Errorf("%s: the line ends in %s", name, line[len(line)-100:])

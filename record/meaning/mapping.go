@@ -1,4 +1,4 @@
-package record
+package meaning
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"blobtail/record"
 	"blobtail/record/times"
 )
 
@@ -93,7 +94,7 @@ func (m *Mapping) choose(service string) *chosen {
 	done := [numParts]bool{}
 	for i := range m.of {
 		f := &m.of[i]
-		if len(f.Services) > 0 && !slices.ContainsFunc(f.Services, func(p string) bool { return MatchService(p, service) }) {
+		if len(f.Services) > 0 && !slices.ContainsFunc(f.Services, func(p string) bool { return record.MatchService(p, service) }) {
 			continue
 		}
 		for n, names := range [numParts][]string{f.Time, f.Level, f.Message, f.Service} {
@@ -120,7 +121,7 @@ func (m *Mapping) choose(service string) *chosen {
 
 func (c *chosen) add(part headPart, place int, name string) {
 	key := func(first, rest string) {
-		k := string(AppendEscaped(nil, []byte(first)))
+		k := string(record.AppendEscaped(nil, []byte(first)))
 		c.targets[k] = append(c.targets[k], target{part, place, rest, name})
 		c.longest = max(c.longest, len(k))
 		c.some |= keyBit([]byte(k))
@@ -176,16 +177,16 @@ type offer struct {
 
 // Refused returns the reason for which the object or the parts that a line was made of last are no
 // record, "" for none. Only a mapping of [Mapping.With] has reasons.
-func (p *Parser) Refused() string { return p.mapped.refused }
+func (p *Reader) Refused() string { return p.mapped.refused }
 
 // LevelNames returns the names of levels that a mapping has for a service, in lower case.
-func (p *Parser) LevelNames(m *Mapping, service string) []string {
+func (p *Reader) LevelNames(m *Mapping, service string) []string {
 	return p.mapped.choose(m, service).levels
 }
 
 // NamesOfLevel returns the names of levels for the present record, in lower case. It is for
 // [Defaults.Seek].
-func (p *Parser) NamesOfLevel() []string {
+func (p *Reader) NamesOfLevel() []string {
 	if p.mapped.now == nil {
 		return nil
 	}
@@ -193,7 +194,7 @@ func (p *Parser) NamesOfLevel() []string {
 }
 
 // Mapped reports whether a mapping has the key of a field for a service, or a member of it.
-func (p *Parser) Mapped(m *Mapping, service, key string) bool {
+func (p *Reader) Mapped(m *Mapping, service, key string) bool {
 	c := p.mapped.choose(m, service)
 	var buf [LongestName]byte
 	return len(key) <= c.longest && len(c.targets[string(appendLower(buf[:0], []byte(key)))]) > 0
@@ -201,15 +202,15 @@ func (p *Parser) Mapped(m *Mapping, service, key string) bool {
 
 // MappedLevel returns the level of the object scanned last, which is the message of the present
 // record of another parser, under the names for that.
-func (p *Parser) MappedLevel(of *Parser) Level {
+func (p *Reader) MappedLevel(of *Reader) record.Level {
 	m := &p.mapped
 	if m.now = of.mapped.now; m.now == nil {
-		return Other
+		return record.Other
 	}
-	m.mapping, m.real = nil, len(p.fields)
+	m.mapping, m.real = nil, len(p.Fields)
 	p.collect(m.now, false)
 	_, _, l := p.mappedLevel()
-	p.fields, m.offers = p.fields[:m.real], m.offers[:0]
+	p.Fields, m.offers = p.Fields[:m.real], m.offers[:0]
 	return l
 }
 
@@ -239,24 +240,24 @@ func (m *mapped) choose(of *Mapping, service string) *chosen {
 
 // offer notes the fields that the mapping names. retract has to be called before the fields are
 // written. parts is the stamp of a record by parts, nil for an object.
-func (p *Parser) offer(d *Defaults, parts *Stamp) {
+func (p *Reader) offer(d *Defaults, parts *record.Stamp) {
 	m := &p.mapped
-	m.refused, m.real = "", len(p.fields)
+	m.refused, m.real = "", len(p.Fields)
 	service := d.Service
 	if service == "" && d.Mapping.selective {
 		p.collect(m.choose(d.Mapping, ""), true)
-		s := Stamp{}
+		s := record.Stamp{}
 		if parts != nil {
 			s.Service = parts.Service
 			p.passHead(d, parts)
 			if at, text, _ := p.serviceField(); at >= 0 {
-				s.Service = p.foldCached(text).name
+				s.Service = p.services.fold(text).name
 			}
 		} else {
 			p.findService(d.Fallback, &s)
 		}
 		service = s.Service
-		p.fields = p.fields[:m.real]
+		p.Fields = p.Fields[:m.real]
 	}
 	p.collect(m.choose(d.Mapping, service), d.Service == "")
 	if parts != nil {
@@ -265,7 +266,7 @@ func (p *Parser) offer(d *Defaults, parts *Stamp) {
 }
 
 // retract forgets the offers. The stamp is that of the record.
-func (p *Parser) retract(s *Stamp) {
+func (p *Reader) retract(s *record.Stamp) {
 	if p.mapped.now.strict && !s.OwnTime {
 		for _, f := range p.offered(partTime) {
 			if !p.isEmptyTime(f) {
@@ -275,21 +276,21 @@ func (p *Parser) retract(s *Stamp) {
 	}
 	m := &p.mapped
 	m.before = append(m.before[:0], m.offers...)
-	p.fields, m.offers = p.fields[:m.real], m.offers[:0]
+	p.Fields, m.offers = p.Fields[:m.real], m.offers[:0]
 }
 
 // collect makes the offers. service says whether there are some for the service.
-func (p *Parser) collect(c *chosen, service bool) {
+func (p *Reader) collect(c *chosen, service bool) {
 	var buf [LongestName]byte
 	all := p.mapped.offers[:0]
-	for i := range p.fields {
-		f := &p.fields[i]
-		key := p.key(p.src, f)
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		key := p.Key(f)
 		if len(key) > c.longest || keyBit(key)&c.some == 0 {
 			continue
 		}
 		for _, t := range c.targets[string(appendLower(buf[:0], key))] {
-			if (t.rest == "" || p.isObject(i)) && (service || t.part != partService) {
+			if (t.rest == "" || p.IsObject(i)) && (service || t.part != partService) {
 				all = append(all, offer{t, i})
 			}
 		}
@@ -313,13 +314,13 @@ func (t target) order() int {
 
 // resolve makes fields of the members that are offered. It leaves out a member if a field has its
 // whole name.
-func (p *Parser) resolve(all []offer) []offer {
+func (p *Reader) resolve(all []offer) []offer {
 	kept := all[:0]
 	part, place := numParts, 0 // of the last whole name that is a field
 	for _, o := range all {
 		if o.rest == "" {
-			if f := &p.fields[o.at]; f.known == 0 {
-				f.known = nameMapped
+			if f := &p.Fields[o.at]; f.Tag == 0 {
+				f.Tag = nameMapped
 			}
 			part, place = o.part, o.place
 			kept = append(kept, o)
@@ -328,32 +329,19 @@ func (p *Parser) resolve(all []offer) []offer {
 		if o.part == part && o.place == place {
 			continue
 		}
-		if val, end := p.within(int(p.fields[o.at].val), o.rest); end > 0 {
-			o.at = len(p.fields)
-			p.fields = append(p.fields, p.valueField(val, end))
+		if val, end := p.within(int(p.Fields[o.at].Val), o.rest); end > 0 {
+			o.at = p.Add(val, end, nameMapped)
 			kept = append(kept, o)
 		}
 	}
 	return kept
 }
 
-// valueField returns a field for a value of the source.
-func (p *Parser) valueField(val, end int) field {
-	f := field{val: int32(val), valEnd: int32(end), known: nameMapped}
-	switch p.src[val] {
-	case '"':
-		_, state := scanString(p.src, val+1)
-		f.flags = uint8(state)
-	case '[':
-		f.flags = valDirty | valRepeats
-	}
-	return f
-}
-
 // within returns the place of a member of the object at a place of the source: of the one with a
 // name, or else for a.b of the one named b in the object a. The end is 0 for none.
-func (p *Parser) within(at int, name string) (val, end int) {
-	for w := (Walker{p.src, at}); ; {
+func (p *Reader) within(at int, name string) (val, end int) {
+	w := record.Walk(p.Src)
+	for w.Enter(at); ; {
 		key, i := w.Key()
 		if i < 0 {
 			return val, end
@@ -363,11 +351,10 @@ func (p *Parser) within(at int, name string) (val, end int) {
 			return val, end
 		}
 		if bytes.IndexByte(key, '\\') >= 0 {
-			p.scratch = AppendUnescaped(p.scratch[:0], key)
-			key = p.scratch
+			key = record.AppendUnescaped(nil, key)
 		}
 		switch {
-		case len(key) == 0 || len(key) > len(name) || !isFolded(key, name[:len(key)]):
+		case len(key) == 0 || len(key) > len(name) || !record.IsFolded(key, name[:len(key)]):
 		case len(key) == len(name):
 			return i, i + len(value)
 		case end == 0 && name[len(key)] == '.' && value[0] == '{':
@@ -376,24 +363,11 @@ func (p *Parser) within(at int, name string) (val, end int) {
 	}
 }
 
-// isFolded reports whether a key, in any case, is a name in lower case.
-func isFolded(key []byte, name string) bool {
-	for i, c := range key {
-		if c-'A' < 26 {
-			c |= 0x20
-		}
-		if c != name[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // offered iterates over the fields that are offered for a part.
-func (p *Parser) offered(part headPart) iter.Seq2[int, *field] {
-	return func(yield func(int, *field) bool) {
+func (p *Reader) offered(part headPart) iter.Seq2[int, *record.Field] {
+	return func(yield func(int, *record.Field) bool) {
 		for i := range p.mapped.offers {
-			if o := &p.mapped.offers[i]; o.part == part && !yield(o.at, &p.fields[o.at]) {
+			if o := &p.mapped.offers[i]; o.part == part && !yield(o.at, &p.Fields[o.at]) {
 				return
 			}
 		}
@@ -401,7 +375,7 @@ func (p *Parser) offered(part headPart) iter.Seq2[int, *field] {
 }
 
 // mappedTime is findTime for the fields that are offered. A date or a clock is in parts.
-func (p *Parser) mappedTime(d *Defaults, latest int64, s *Stamp) (at int, parts timeParts) {
+func (p *Reader) mappedTime(d *Defaults, latest int64, s *record.Stamp) (at int, parts timeParts) {
 	parts = timeParts{dayAt: -1, clockAt: -1}
 	for at, f := range p.offered(partTime) {
 		text, _ := p.timeText(f)
@@ -420,46 +394,46 @@ func (p *Parser) mappedTime(d *Defaults, latest int64, s *Stamp) (at int, parts 
 }
 
 // refuse notes why the record is refused for a field that the sender has named for the time.
-func (p *Parser) refuse(f *field, ns int64, ahead bool) {
+func (p *Reader) refuse(f *record.Field, ns int64, ahead bool) {
 	const shown = 64
 	m := &p.mapped
 	switch {
 	case !m.now.strict || m.refused != "":
 	case ahead:
-		m.refused = fmt.Sprintf("the time %s of the field that _time names is more than 24h ahead", AppendTime(nil, ns))
+		m.refused = fmt.Sprintf("the time %s of the field that _time names is more than 24h ahead", record.AppendTime(nil, ns))
 	default:
-		m.refused = fmt.Sprintf("the field that _time names is no time: %s", CutText(p.src[f.val:f.valEnd], shown))
+		m.refused = fmt.Sprintf("the field that _time names is no time: %s", record.CutText(p.Src[f.Val:f.ValEnd], shown))
 	}
 }
 
 // mappedLevel is findLevel for the fields that are offered. own is the first with a word of the
 // sender's own, or -1.
-func (p *Parser) mappedLevel() (at, own int, l Level) {
+func (p *Reader) mappedLevel() (at, own int, l record.Level) {
 	own = -1
 	for at, f := range p.offered(partLevel) {
-		known := f.known
+		known := f.Tag
 		if known >= namePriority {
-			f.known = nameMapped
+			f.Tag = nameMapped
 		}
 		l, _ = p.levelOf(f)
-		f.known = known
-		if l != Other {
+		f.Tag = known
+		if l != record.Other {
 			return at, own, l
 		}
 		if own < 0 && p.isOwnLevel(f) {
 			own = at
 		}
 	}
-	return -1, own, Other
+	return -1, own, record.Other
 }
 
 // mappedWord returns the first field with a text that is offered for a part, or -1. other is the
 // first with another value that may be one.
-func (p *Parser) mappedWord(part headPart) (at, other int) {
+func (p *Reader) mappedWord(part headPart) (at, other int) {
 	other = -1
 	for at, f := range p.offered(part) {
-		switch c := p.src[f.val]; {
-		case c == '"' && f.valEnd-f.val > 2:
+		switch c := p.Src[f.Val]; {
+		case c == '"' && f.ValEnd-f.Val > 2:
 			return at, other
 		case other < 0 && c != '"' && c != 'n' && c != '{':
 			other = at

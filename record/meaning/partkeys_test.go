@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // A record by parts has the same line after any records before it as with a new parser:
@@ -15,9 +16,9 @@ import (
 func TestPartsAfterOthers(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	keys := []string{"a", "b", "b", `d"`, "é", "ts", "ts.original", "service.name", "service.original", "time", "x", "y"}
-	used := record.NewParser()
-	d := record.Defaults{Time: arrival}
-	h := record.Head{Msg: []byte("m")}
+	used := meaning.NewReader()
+	d := meaning.Defaults{Time: arrival}
+	h := meaning.Head{Msg: []byte("m")}
 	names := []string{"a"}
 	accepted := 0
 	for range 30_000 {
@@ -37,7 +38,7 @@ func TestPartsAfterOthers(t *testing.T) {
 		h.Renames = r.IntN(20) > 0
 		h.Service = []byte([]string{"web", "Web Shop"}[r.IntN(2)])
 		line, stamp, err := addText(used, h, d, names)
-		wantLine, want, wantErr := addText(record.NewParser(), h, d, names)
+		wantLine, want, wantErr := addText(meaning.NewReader(), h, d, names)
 		if !bytes.Equal(line, wantLine) || stamp != want || (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
 			t.Fatalf("keys %q\n%s%+v %v\nwith a new parser\n%s%+v %v", names, line, stamp, err, wantLine, want, wantErr)
 		}
@@ -50,7 +51,7 @@ func TestPartsAfterOthers(t *testing.T) {
 	}
 }
 
-func addText(p *record.Parser, h record.Head, d record.Defaults, names []string) ([]byte, record.Stamp, error) {
+func addText(p *meaning.Reader, h meaning.Head, d meaning.Defaults, names []string) ([]byte, record.Stamp, error) {
 	b := p.Begin(nil, h, &d)
 	for _, name := range names {
 		b.Text(name, []byte("v"))

@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // corpus makes n lines like those of a small fleet of web services: eleven
@@ -37,8 +38,8 @@ func corpus(n int) []byte {
 }
 
 // benchLines scans and appends all lines, and reports CPU nanoseconds per record.
-func benchLines(b *testing.B, data []byte, d record.Defaults) {
-	p := record.NewParser()
+func benchLines(b *testing.B, data []byte, d meaning.Defaults) {
+	p := meaning.NewReader()
 	dst := make([]byte, 0, 2*len(data))
 	lines := bytes.Count(data, []byte("\n"))
 	b.SetBytes(int64(len(data)))
@@ -57,7 +58,7 @@ func benchLines(b *testing.B, data []byte, d record.Defaults) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(lines), "ns/record")
 }
 
-func BenchmarkCanonical(b *testing.B) { benchLines(b, corpus(5000), record.Defaults{}) }
+func BenchmarkCanonical(b *testing.B) { benchLines(b, corpus(5000), meaning.Defaults{}) }
 
 // The service comes from the path, the time is in milliseconds, and the names are
 // pino's.
@@ -67,7 +68,7 @@ func BenchmarkForeign(b *testing.B) {
 		data = fmt.Appendf(data, `{"level":30,"time":%d,"pid":%d,"hostname":"node-%d","req": {"method":"GET","url":"\/orders"},"msg":"request %d completed\n"}`+"\n",
 			1794312000000+i*7, i, i%40, i)
 	}
-	benchLines(b, data, record.Defaults{Service: "web"})
+	benchLines(b, data, meaning.Defaults{Service: "web"})
 }
 
 // Lines of containers name no level, so that all places for one are tried.
@@ -76,7 +77,7 @@ func BenchmarkNoLevel(b *testing.B) {
 	for i := range 5000 {
 		data = fmt.Appendf(data, `{"log":"GET /orders/%d 200\n","stream":"stdout","time":"2026-11-20T10:00:06.%09dZ"}`+"\n", i, i)
 	}
-	benchLines(b, data, record.Defaults{Service: "web"})
+	benchLines(b, data, meaning.Defaults{Service: "web"})
 }
 
 // The level of a message that is JSON: a word, and a number, which other members may say more about.
@@ -87,7 +88,7 @@ func BenchmarkFirstLevel(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				record.FirstLevel([]byte(line))
+				meaning.FirstLevel([]byte(line))
 			}
 		})
 	}
@@ -103,13 +104,13 @@ func BenchmarkText(b *testing.B) {
 		}
 		lines = append(lines, line)
 	}
-	p := record.NewParser()
+	p := meaning.NewReader()
 	var dst []byte
 	b.ReportAllocs()
 	for b.Loop() {
 		dst = dst[:0]
 		for _, line := range lines {
-			dst, _ = textLine(p, dst, line, record.Defaults{Service: "sshd", Time: 1794312000000000000})
+			dst, _ = textLine(p, dst, line, meaning.Defaults{Service: "sshd", Time: 1794312000000000000})
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(lines)), "ns/record")
@@ -126,7 +127,7 @@ func BenchmarkLoghub(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Run(filepath.Base(name), func(b *testing.B) { benchLines(b, data, record.Defaults{}) })
+		b.Run(filepath.Base(name), func(b *testing.B) { benchLines(b, data, meaning.Defaults{}) })
 	}
 }
 

@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import (
 	"fmt"
@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
-func cause(c record.Cause) string {
+func cause(c meaning.Cause) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d", c.Place)
 	for _, s := range []string{c.Name, c.Also} {
@@ -56,11 +57,11 @@ func TestWhy(t *testing.T) {
 		{`{"\u0074s":"2026-11-20T10:00:00Z","msg":"x"}`, "1 ts", "0", "1 msg", "0"},
 		{`{"ts":null,"level":"","msg":null}`, "0", "0", "0", "0"},
 	} {
-		p := record.NewParser()
+		p := meaning.NewReader()
 		if _, err := p.Scan([]byte(test.line)); err != nil {
 			t.Fatal(err)
 		}
-		d := record.Defaults{Time: arrived, Arrived: arrived}
+		d := meaning.Defaults{Time: arrived, Arrived: arrived}
 		line, _ := p.AppendLine(nil, &d)
 		w := p.Why(&d)
 		want := fmt.Sprint(test.time, " | ", test.level, " | ", test.message, " | ", test.service)
@@ -79,8 +80,8 @@ func TestWhy(t *testing.T) {
 
 // A time and a level that were looked for in the message are known as that.
 func TestWhySought(t *testing.T) {
-	p := record.NewParser()
-	d := &record.Defaults{Time: arrival, Seek: func(msg []byte, s *record.Stamp) record.Level {
+	p := meaning.NewReader()
+	d := &meaning.Defaults{Time: arrival, Seek: func(msg []byte, s *record.Stamp) record.Level {
 		if !s.OwnTime {
 			s.Time, s.OwnTime = 7, true
 		}

@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import (
 	"bytes"
@@ -12,12 +12,13 @@ import (
 	"unicode/utf8"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // part is one field of a record, as a Go value and as JSON.
 type part struct {
 	key  string
-	add  func(b *record.Parts, key string)
+	add  func(b *meaning.Parts, key string)
 	json string
 }
 
@@ -33,10 +34,10 @@ func quoted(s string) string {
 func randomPart(r *rand.Rand, key string) part {
 	if r.IntN(3) == 0 {
 		n := int64(r.Uint64()) >> r.IntN(64)
-		return part{key, func(b *record.Parts, key string) { b.Int(key, n) }, fmt.Sprint(n)}
+		return part{key, func(b *meaning.Parts, key string) { b.Int(key, n) }, fmt.Sprint(n)}
 	}
 	s := randomText(r)
-	return part{key, func(b *record.Parts, key string) { b.Text(key, []byte(s)) }, quoted(s)}
+	return part{key, func(b *meaning.Parts, key string) { b.Text(key, []byte(s)) }, quoted(s)}
 }
 
 func randomText(r *rand.Rand) string {
@@ -52,10 +53,10 @@ func randomText(r *rand.Rand) string {
 // and after any other records.
 func TestPartsAreAsJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	p, reference := record.NewParser(), record.NewParser()
+	p, reference := meaning.NewReader(), meaning.NewReader()
 	keys := []string{"a", "b c", `d"`, "é", "time", "severity", "message", "app", "service.name", "service.original", "service.original.2", "log.level", "ts.original", "x"}
 	for i := range 20_000 {
-		h := record.Head{}
+		h := meaning.Head{}
 		var object []string
 		if r.IntN(5) > 0 {
 			h.Time = r.Int64N(3e18) - 1e18
@@ -88,7 +89,7 @@ func TestPartsAreAsJSON(t *testing.T) {
 		h.Service = []byte(service)
 		object = append(object, `"service":`+quoted(service))
 		src := "{" + strings.Join(object, ",") + "}"
-		d := record.Defaults{Time: arrival, Service: []string{"", "web", "shop"}[r.IntN(3)]}
+		d := meaning.Defaults{Time: arrival, Service: []string{"", "web", "shop"}[r.IntN(3)]}
 		if n, err := reference.Scan([]byte(src)); err != nil || n != len(src) {
 			t.Fatalf("Scan(%s) = %d, %v", src, n, err)
 		}
@@ -111,31 +112,31 @@ func TestParts(t *testing.T) {
 	big := strings.Repeat("x", record.MaxRecord/2)
 	for _, row := range []struct {
 		name string
-		add  func(b *record.Parts)
+		add  func(b *meaning.Parts)
 		want string // of the fields, or a reason
 	}{
-		{"nothing", func(*record.Parts) {}, ``},
-		{"names of the head", func(b *record.Parts) {
+		{"nothing", func(*meaning.Parts) {}, ``},
+		{"names of the head", func(b *meaning.Parts) {
 			b.Text("ts", []byte("1"))
 			b.Int("level", 2)
 			b.Int("service", 3)
 			b.Text("msg", nil)
 		},
 			`,"ts.original":"1","level.original":2,"service.original":3,"msg.original":""`},
-		{"no UTF-8", func(b *record.Parts) { b.Text("\xff", []byte("\xfe")) }, `,"\\xff":"\\xfe"`},
-		{"twice", func(b *record.Parts) { b.Int("a", 1); b.Text("b", nil); b.Int("a", 1) }, `duplicate key "a"`},
-		{"twice, once escaped", func(b *record.Parts) { b.Int("\xff", 1); b.Int(`\xff`, 1) }, `duplicate key`},
-		{"twice of the head", func(b *record.Parts) { b.Int("msg.original", 1); b.Int("msg", 1) }, `duplicate key "msg.original"`},
-		{"twice among many", func(b *record.Parts) {
+		{"no UTF-8", func(b *meaning.Parts) { b.Text("\xff", []byte("\xfe")) }, `,"\\xff":"\\xfe"`},
+		{"twice", func(b *meaning.Parts) { b.Int("a", 1); b.Text("b", nil); b.Int("a", 1) }, `duplicate key "a"`},
+		{"twice, once escaped", func(b *meaning.Parts) { b.Int("\xff", 1); b.Int(`\xff`, 1) }, `duplicate key`},
+		{"twice of the head", func(b *meaning.Parts) { b.Int("msg.original", 1); b.Int("msg", 1) }, `duplicate key "msg.original"`},
+		{"twice among many", func(b *meaning.Parts) {
 			for n := range 1000 {
 				b.Int(fmt.Sprint(n%999), 1)
 			}
 		}, `duplicate key "0"`},
-		{"too long", func(b *record.Parts) { b.Text("a", []byte(big)); b.Text("b", []byte(big)); b.Int("c", 1) }, `longer than 1 MiB`},
+		{"too long", func(b *meaning.Parts) { b.Text("a", []byte(big)); b.Text("b", []byte(big)); b.Int("c", 1) }, `longer than 1 MiB`},
 	} {
-		p := record.NewParser()
+		p := meaning.NewReader()
 		for range 2 { // a rejected record leaves no trace
-			b := p.Begin(nil, record.Head{Time: arrival}, &record.Defaults{Service: "web"})
+			b := p.Begin(nil, meaning.Head{Time: arrival}, &meaning.Defaults{Service: "web"})
 			row.add(b)
 			line, stamp, err := b.End()
 			var reject *record.RejectError
@@ -152,7 +153,7 @@ func TestParts(t *testing.T) {
 		}
 	}
 	// A message that is too long is not even copied.
-	b := record.NewParser().Begin(nil, record.Head{Msg: make([]byte, record.MaxRecord+1)}, &record.Defaults{})
+	b := meaning.NewReader().Begin(nil, meaning.Head{Msg: make([]byte, record.MaxRecord+1)}, &meaning.Defaults{})
 	if line, _, err := b.End(); err == nil || cap(line) > 4096 {
 		t.Errorf("%d bytes, %v", cap(line), err)
 	}
@@ -163,8 +164,8 @@ func FuzzParts(f *testing.F) {
 	f.Add([]byte("error"), []byte("web"), []byte("msg"), "key", []byte(`{"a":1}`))
 	f.Add([]byte("\xff"), []byte("\x00"), []byte("\n"), "service.name", []byte(`"\ud800"`))
 	f.Fuzz(func(t *testing.T, level, service, msg []byte, key string, text []byte) {
-		p := record.NewParser()
-		b := p.Begin(nil, record.Head{Level: level, Service: service, Msg: msg}, &record.Defaults{Time: arrival})
+		p := meaning.NewReader()
+		b := p.Begin(nil, meaning.Head{Level: level, Service: service, Msg: msg}, &meaning.Defaults{Time: arrival})
 		b.Text(key, text)
 		b.Int(key+"2", int64(len(text)))
 		line, stamp, err := b.End()
@@ -185,15 +186,15 @@ func FuzzParts(f *testing.F) {
 }
 
 func BenchmarkParts(b *testing.B) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	var dst []byte
 	trace, user := []byte("b804e39ecd23069ab804e39ecd23069a"), []byte("u102030")
-	h := record.Head{Level: []byte("info"), Service: []byte("api-gateway"),
+	h := meaning.Head{Level: []byte("info"), Service: []byte("api-gateway"),
 		Msg: []byte("acquired connection from pool pool=primary idle=3 inuse=17 wait=1.53ms")}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		h.Time = 1794312000000000000 + int64(i)
-		r := p.Begin(dst[:0], h, &record.Defaults{})
+		r := p.Begin(dst[:0], h, &meaning.Defaults{})
 		r.Text("trace_id", trace)
 		r.Text("user_id", user)
 		r.Int("status", 200)
@@ -203,8 +204,8 @@ func BenchmarkParts(b *testing.B) {
 
 // Fields from several places may have the same names, and values of any kind.
 func TestPartsKinds(t *testing.T) {
-	p := record.NewParser()
-	b := p.Begin(nil, record.Head{Time: 1, Msg: []byte("m"), Renames: true}, &record.Defaults{Fallback: "web"})
+	p := meaning.NewReader()
+	b := p.Begin(nil, meaning.Head{Time: 1, Msg: []byte("m"), Renames: true}, &meaning.Defaults{Fallback: "web"})
 	b.Text("a", []byte("1"))
 	b.Text("a", []byte("2"))
 	b.Text("a.2", []byte("3"))
@@ -219,17 +220,17 @@ func TestPartsKinds(t *testing.T) {
 	if err != nil || string(line) != want || stamp.Service != "web" {
 		t.Errorf("%s %+v %v\nwant %s", line, stamp, err, want)
 	}
-	for name, add := range map[string]func(b *record.Parts){
-		"no JSON":       func(b *record.Parts) { b.JSON("o", []byte(`{"x":}`)) },
-		"text after it": func(b *record.Parts) { b.JSON("o", []byte(`1 2`)) },
-		"too deep":      func(b *record.Parts) { b.JSON("o", []byte(strings.Repeat("[", 70)+strings.Repeat("]", 70))) },
-		"too many": func(b *record.Parts) {
+	for name, add := range map[string]func(b *meaning.Parts){
+		"no JSON":       func(b *meaning.Parts) { b.JSON("o", []byte(`{"x":}`)) },
+		"text after it": func(b *meaning.Parts) { b.JSON("o", []byte(`1 2`)) },
+		"too deep":      func(b *meaning.Parts) { b.JSON("o", []byte(strings.Repeat("[", 70)+strings.Repeat("]", 70))) },
+		"too many": func(b *meaning.Parts) {
 			for range record.MaxFields + 1 {
 				b.Text("k", nil)
 			}
 		},
 	} {
-		b := p.Begin(nil, record.Head{Renames: true}, &record.Defaults{})
+		b := p.Begin(nil, meaning.Head{Renames: true}, &meaning.Defaults{})
 		add(b)
 		if _, _, err := b.End(); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -240,7 +241,7 @@ func TestPartsKinds(t *testing.T) {
 // The members of an object are those of the source, and a record without a service of its
 // own has the fallback.
 func TestMembers(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	if _, err := p.Scan([]byte(`{ "a\/b" : [1, 2], "msg": "x" }`)); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +256,7 @@ func TestMembers(t *testing.T) {
 		if _, err := p.Scan([]byte(row.src)); err != nil {
 			t.Fatal(err)
 		}
-		if _, stamp := p.AppendLine(nil, &record.Defaults{Fallback: "web"}); stamp.Service != row.want {
+		if _, stamp := p.AppendLine(nil, &meaning.Defaults{Fallback: "web"}); stamp.Service != row.want {
 			t.Errorf("%s: %s", row.src, stamp.Service)
 		}
 	}
@@ -271,11 +272,11 @@ func TestHeadOfNested(t *testing.T) {
 		{"flat level first", `{"log":{"level":"warn"},"lvl":"info"}`, "info", "", "", "log"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := record.NewParser()
+			p := meaning.NewReader()
 			if _, err := p.Scan([]byte(row.src)); err != nil {
 				t.Fatal(err)
 			}
-			h, members := p.Head(&record.Defaults{})
+			h, members := p.Head(&meaning.Defaults{})
 			var keys []string
 			for key := range members {
 				keys = append(keys, string(key))

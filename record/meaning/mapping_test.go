@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import (
 	"fmt"
@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // mappedLine makes the line of an object with a mapping, and of the reason for which it is refused.
-func mappedLine(t *testing.T, p *record.Parser, src string, d record.Defaults) (string, record.Stamp, string) {
+func mappedLine(t *testing.T, p *meaning.Reader, src string, d meaning.Defaults) (string, record.Stamp, string) {
 	t.Helper()
 	if n, err := p.Scan([]byte(src)); err != nil || n != len(src) {
 		t.Fatalf("Scan(%s) = %d, %v", src, n, err)
@@ -29,13 +30,13 @@ func mappedLine(t *testing.T, p *record.Parser, src string, d record.Defaults) (
 
 func TestMapping(t *testing.T) {
 	const head = `{"ts":"2026-11-18T10:00:00.000000000Z","level":"warn","service":"shop","msg":"m"`
-	mapping := record.NewMapping([]record.Naming{
-		{Names: record.Names{Time: []string{"when"}, Level: []string{"special"}}, Services: []string{"special-*"}},
-		{Names: record.Names{
+	mapping := meaning.NewMapping([]meaning.Naming{
+		{Names: meaning.Names{Time: []string{"when"}, Level: []string{"special"}}, Services: []string{"special-*"}},
+		{Names: meaning.Names{
 			Time: []string{"meta.at", "when", "day", "clock"}, Level: []string{"Prio", "meta.log.level"}, Message: []string{"text.de", "body"}, Service: []string{"team", "meta.team.name"},
 		}},
 	})
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for _, c := range []struct{ src, want string }{
 		{`{"when":"2026-11-18T10:00:00Z","PRIO":"W","body":"m","team":"shop"}`, head + `}`},
 		{`{"when":"2026-11-18T10:00:00Z","prio":"W","body":"m","team":"shop","ts":"2026-11-17","level":"info","msg":"x","service":"y"}`,
@@ -59,26 +60,26 @@ func TestMapping(t *testing.T) {
 		{`{"when":"2026-11-18T10:00:00Z","prio":"E","special":"error","service":"a","team":"special-1","body":"m"}`,
 			`{"ts":"2026-11-18T10:00:00.000000000Z","level":"error","service":"special-1","msg":"m","prio":"E","service.original":"a"}`},
 	} {
-		got, _, refused := mappedLine(t, p, c.src, record.Defaults{Time: arrival, Arrived: arrival, Mapping: mapping})
+		got, _, refused := mappedLine(t, p, c.src, meaning.Defaults{Time: arrival, Arrived: arrival, Mapping: mapping})
 		if got != c.want || refused != "" {
 			t.Errorf("%s\n%s %s\nwant\n%s", c.src, got, refused, c.want)
 		}
 	}
 	// Without the mapping nothing of it is left.
-	if got, _, _ := mappedLine(t, p, `{"prio":"E","team":"x"}`, record.Defaults{Time: arrival}); !strings.Contains(got, `"level":"","service":"unknown","msg":"","prio":"E","team":"x"`) {
+	if got, _, _ := mappedLine(t, p, `{"prio":"E","team":"x"}`, meaning.Defaults{Time: arrival}); !strings.Contains(got, `"level":"","service":"unknown","msg":"","prio":"E","team":"x"`) {
 		t.Error(got)
 	}
 	// The service of the path comes before.
-	if got, _, _ := mappedLine(t, p, `{"prio":"E","team":"x"}`, record.Defaults{Time: arrival, Service: "web", Mapping: mapping}); !strings.Contains(got, `"level":"error","service":"web","msg":"","team":"x"}`) {
+	if got, _, _ := mappedLine(t, p, `{"prio":"E","team":"x"}`, meaning.Defaults{Time: arrival, Service: "web", Mapping: mapping}); !strings.Contains(got, `"level":"error","service":"web","msg":"","team":"x"}`) {
 		t.Error(got)
 	}
 }
 
 // A field that the sender has named for the time has to be one.
 func TestMappingOfSender(t *testing.T) {
-	p := record.NewParser()
-	m := record.NewMapping([]record.Naming{{Names: record.Names{Time: []string{"at"}, Level: []string{"prio"}}}})
-	d := record.Defaults{Time: arrival, Arrived: arrival, Mapping: m.With(record.Names{Time: []string{"when", "x.then"}})}
+	p := meaning.NewReader()
+	m := meaning.NewMapping([]meaning.Naming{{Names: meaning.Names{Time: []string{"at"}, Level: []string{"prio"}}}})
+	d := meaning.Defaults{Time: arrival, Arrived: arrival, Mapping: m.With(meaning.Names{Time: []string{"when", "x.then"}})}
 	for _, c := range []struct{ src, refused string }{
 		{`{"when":"2026-11-20T10:00:00Z"}`, ""},
 		{`{"when":"","time":"2026-11-17"}`, ""},
@@ -106,11 +107,11 @@ func TestMappingOfSender(t *testing.T) {
 func TestMappingIsRenaming(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	values := []string{`"2026-11-20T10:00:00Z"`, `1794996000`, `"warn"`, `"E"`, `"audit"`, `""`, `null`, `30`, `7`, `{}`, `{"a":1}`, `[1, 2]`, `true`, `"a b"`, `"\u0061\n"`, `"10:00:00"`, `"2026-11-17"`, `"2027-11-20"`, `-1`, `0`}
-	known := record.KnownNames()
+	known := meaning.KnownNames()
 	of := [][]string{known.Time, known.Level, known.Message, known.Service}
 	first := []string{"ts", "level", "msg", "service"}
-	mapping := record.NewMapping([]record.Naming{{Names: record.Names{Time: []string{"my ts"}, Level: []string{"my level"}, Message: []string{"my msg"}, Service: []string{"my service"}}}})
-	p, plain := record.NewParser(), record.NewParser()
+	mapping := meaning.NewMapping([]meaning.Naming{{Names: meaning.Names{Time: []string{"my ts"}, Level: []string{"my level"}, Message: []string{"my msg"}, Service: []string{"my service"}}}})
+	p, plain := meaning.NewReader(), meaning.NewReader()
 	for range 20_000 {
 		var own, same []string
 		for part, names := range of {
@@ -133,7 +134,7 @@ func TestMappingIsRenaming(t *testing.T) {
 				}
 			}
 		}
-		d := record.Defaults{Time: arrival, Arrived: arrival}
+		d := meaning.Defaults{Time: arrival, Arrived: arrival}
 		if r.IntN(3) == 0 {
 			d.Service = "web"
 		}
@@ -149,10 +150,10 @@ func TestMappingIsRenaming(t *testing.T) {
 
 // White space within the object of a time makes no difference.
 func TestTimeInSpacedObject(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for _, v := range []string{`{"$date": "2026-11-20T10:00:00Z"}`, `{ "$date" : { "$numberLong" : "1795168800000" } }`, `{"seconds": 1795168800, "nanos": 0}`} {
-		_, stamp, _ := mappedLine(t, p, `{"time": `+v+`}`, record.Defaults{Time: 1, Arrived: arrival})
-		ns, ok := record.ReadTime([]byte(v), arrival)
+		_, stamp, _ := mappedLine(t, p, `{"time": `+v+`}`, meaning.Defaults{Time: 1, Arrived: arrival})
+		ns, ok := meaning.ReadTime([]byte(v), arrival)
 		if stamp.Time != 1795168800e9 || ns != stamp.Time || !ok {
 			t.Errorf("%s: %d, %d", v, stamp.Time, ns)
 		}
@@ -164,16 +165,16 @@ func FuzzMapping(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":"2026-11-20","B.c":{"d":1}},"A.b":"warn","service":"x"}`), "a.b,b", "a.b.c.d,a.b", "a..b,.", "a", false)
 	f.Add([]byte(`{"ts":1,"level":"x","msg":null,"service":{"name":"s"},"\u0061":"\ud83d"}`), "ts,service", "msg", "level,service.name", "service.name,\"", true)
 	f.Fuzz(func(t *testing.T, src []byte, times, levels, messages, services string, sender bool) {
-		p, q := record.NewParser(), record.NewParser()
+		p, q := meaning.NewReader(), meaning.NewReader()
 		if n, err := p.Scan(src); err != nil || n != len(src) {
 			return
 		}
-		names := record.Names{Time: strings.Split(times, ","), Level: strings.Split(levels, ","), Message: strings.Split(messages, ","), Service: strings.Split(services, ",")}
-		m := record.NewMapping([]record.Naming{{Names: record.Names{Time: names.Time, Level: names.Level}, Services: []string{"*a*"}}, {Names: names}})
+		names := meaning.Names{Time: strings.Split(times, ","), Level: strings.Split(levels, ","), Message: strings.Split(messages, ","), Service: strings.Split(services, ",")}
+		m := meaning.NewMapping([]meaning.Naming{{Names: meaning.Names{Time: names.Time, Level: names.Level}, Services: []string{"*a*"}}, {Names: names}})
 		if sender {
 			m = m.With(names)
 		}
-		d := record.Defaults{Time: arrival, Arrived: arrival, Mapping: m, Seek: func(msg []byte, _ *record.Stamp) record.Level { return record.ParseLevel(msg) }}
+		d := meaning.Defaults{Time: arrival, Arrived: arrival, Mapping: m, Seek: func(msg []byte, _ *record.Stamp) record.Level { return record.ParseLevel(msg) }}
 		line, stamp := p.AppendLine(nil, &d)
 		checkMapped(t, line, stamp)
 		if _, err := q.Scan(src); err != nil {
@@ -186,7 +187,7 @@ func FuzzMapping(f *testing.F) {
 		if _, err := q.Scan(src); err != nil {
 			t.Fatal(err)
 		}
-		b := p.Begin(nil, record.Head{Time: arrival / 2, Level: []byte("info"), Service: []byte("Web"), Msg: []byte("m"), Renames: true}, &record.Defaults{Time: arrival})
+		b := p.Begin(nil, meaning.Head{Time: arrival / 2, Level: []byte("info"), Service: []byte("Web"), Msg: []byte("m"), Renames: true}, &meaning.Defaults{Time: arrival})
 		for key, value := range q.Members() {
 			b.Member(key, value, "")
 		}
@@ -203,14 +204,14 @@ func FuzzMapping(f *testing.F) {
 // checkMapped checks a line, and that its stamp says the same.
 func checkMapped(t *testing.T, line []byte, s record.Stamp) {
 	t.Helper()
-	p := record.NewParser()
+	p := meaning.NewReader()
 	if len(line) > record.MaxRecord {
 		return
 	}
 	if n, err := p.Scan(line); err != nil || n != len(line)-1 {
 		t.Fatalf("%s: %v", line, err)
 	}
-	again, stamp := p.AppendLine(nil, &record.Defaults{})
+	again, stamp := p.AppendLine(nil, &meaning.Defaults{})
 	service, _ := record.LineService(line)
 	if string(again) != string(line) || stamp.Time != s.Time || stamp.Level != s.Level || string(service) != s.Service {
 		t.Fatalf("%s %+v\nis read as\n%s %+v", line, s, again, stamp)

@@ -1,9 +1,11 @@
-package record
+package meaning
 
 import (
 	"bytes"
 	"math"
 	"strconv"
+
+	"blobtail/record"
 )
 
 // A condition says beside which other names a name counts: one of them has to be there.
@@ -31,7 +33,7 @@ var conditions = [...]condition{
 }
 
 // conditional has the names of conditions, as bits by kind.
-var conditional = [numKinds]uint64{
+var conditional = [record.TagKinds]uint64{
 	kindTime / perKind: 1<<(nameStartTime%perKind) | 1<<(nameLastTimestamp%perKind) |
 		1<<(nameFirstTimestamp%perKind) | 1<<(nameOldLastTimestamp%perKind) | 1<<(nameCreatedDateTime%perKind),
 	kindLevel / perKind: 1 << (nameType % perKind),
@@ -54,13 +56,13 @@ type scale struct {
 // A span is the numbers of a level.
 type span struct {
 	from, to int
-	level    Level
+	level    record.Level
 }
 
 // The spans of OpenTelemetry and of Windows, under several names.
 var (
-	otlpSpans    = [...]span{{1, 4, Trace}, {5, 8, Debug}, {9, 12, Info}, {13, 16, Warn}, {17, 20, Error}, {21, 24, Critical}}
-	windowsSpans = [...]span{{0, 0, Info}, {1, 1, Critical}, {2, 2, Error}, {3, 3, Warn}, {4, 4, Info}, {5, 5, Trace}}
+	otlpSpans    = [...]span{{1, 4, record.Trace}, {5, 8, record.Debug}, {9, 12, record.Info}, {13, 16, record.Warn}, {17, 20, record.Error}, {21, 24, record.Critical}}
+	windowsSpans = [...]span{{0, 0, record.Info}, {1, 1, record.Critical}, {2, 2, record.Error}, {3, 3, record.Warn}, {4, 4, record.Info}, {5, 5, record.Trace}}
 )
 
 // scales are tried in their order.
@@ -70,22 +72,22 @@ var scales = [...]scale{
 	{name: nameSeverityNum2, by: "OpenTelemetry", spans: otlpSpans[:]},
 	// {"levelno":40}; docs.python.org/3/library/logging.html#logging-levels
 	{name: nameLevelNo, by: "Python", spans: []span{
-		{1, 9, Trace}, {10, 19, Debug}, {20, 29, Info}, {30, 39, Warn}, {40, 49, Error}, {50, 99, Critical},
+		{1, 9, record.Trace}, {10, 19, record.Debug}, {20, 29, record.Info}, {30, 39, record.Warn}, {40, 49, record.Error}, {50, 99, record.Critical},
 	}},
 	// {"level_value":40000}; github.com/logfellow/logstash-logback-encoder
 	{name: nameLevelValue, by: "Logback", spans: []span{
-		{1, 9999, Trace}, {10000, 19999, Debug}, {20000, 29999, Info}, {30000, 39999, Warn}, {40000, 49999, Error},
-		{50000, 99999, Critical},
+		{1, 9999, record.Trace}, {10000, 19999, record.Debug}, {20000, 29999, record.Info}, {30000, 39999, record.Warn}, {40000, 49999, record.Error},
+		{50000, 99999, record.Critical},
 	}},
 	// {"Type":"AppTraces","SeverityLevel":3}; learn.microsoft.com/azure/azure-monitor/reference/tables/apptraces
 	{name: nameSeverityLevel, by: "Application Insights", spans: []span{
-		{0, 0, Trace}, {1, 1, Info}, {2, 2, Warn}, {3, 3, Error}, {4, 4, Critical},
+		{0, 0, record.Trace}, {1, 1, record.Info}, {2, 2, record.Warn}, {3, 3, record.Error}, {4, 4, record.Critical},
 	}},
 	// {"Type":"Event","EventLevel":2}; learn.microsoft.com/azure/azure-monitor/reference/tables/event
 	{name: nameEventLevel, by: "Windows", spans: windowsSpans[:]},
 	// {"LogLevel":2,"Category":"Shop"}; learn.microsoft.com/dotnet/api/microsoft.extensions.logging.loglevel
 	{name: nameLogLevelNet, beside: []name{nameCategory}, by: ".NET", spans: []span{
-		{0, 0, Trace}, {1, 1, Debug}, {2, 2, Info}, {3, 3, Warn}, {4, 4, Error}, {5, 5, Critical},
+		{0, 0, record.Trace}, {1, 1, record.Debug}, {2, 2, record.Info}, {3, 3, record.Warn}, {4, 4, record.Error}, {5, 5, record.Critical},
 	}},
 	// {"channel":"System","event_id":7036,"level":4}; learn.microsoft.com/windows/win32/wes/eventmanifestschema-leveltype-complextype
 	{
@@ -94,30 +96,30 @@ var scales = [...]scale{
 	},
 	// {"reqId":"a1","level":3,"app":"files"}; docs.nextcloud.com, logging
 	{name: nameLevel, beside: []name{nameReqID}, also: []name{nameApp}, open: true, by: "Nextcloud", spans: []span{
-		{0, 0, Debug}, {1, 1, Info}, {2, 2, Warn}, {3, 3, Error}, {4, 4, Critical},
+		{0, 0, record.Debug}, {1, 1, record.Info}, {2, 2, record.Warn}, {3, 3, record.Error}, {4, 4, record.Critical},
 	}},
 	// {"lastTimestamp":"2026-11-20T10:00:06Z","type":"Normal"}
 	{name: nameType, by: "Kubernetes", word: "Normal"},
 	// {"severity":3}; RFC 5424
-	{open: true, by: "syslog", spans: []span{{0, 2, Critical}, {3, 3, Error}, {4, 4, Warn}, {5, 6, Info}, {7, 7, Debug}}},
+	{open: true, by: "syslog", spans: []span{{0, 2, record.Critical}, {3, 3, record.Error}, {4, 4, record.Warn}, {5, 6, record.Info}, {7, 7, record.Debug}}},
 	// {"level":30}; getpino.io, github.com/trentm/node-bunyan
 	{open: true, by: "pino and bunyan", spans: []span{
-		{10, 10, Trace}, {20, 20, Debug}, {30, 30, Info}, {40, 40, Warn}, {50, 50, Error}, {60, 60, Critical},
+		{10, 10, record.Trace}, {20, 20, record.Debug}, {30, 30, record.Info}, {40, 40, record.Warn}, {50, 50, record.Error}, {60, 60, record.Critical},
 	}},
 	// {"level":400,"channel":"app"}; github.com/Seldaek/monolog, 01-usage
 	{name: nameLevel, open: true, by: "Monolog", spans: []span{
-		{100, 100, Debug}, {200, 200, Info}, {250, 250, Info}, {300, 300, Warn}, {400, 400, Error},
-		{500, 500, Critical}, {550, 550, Critical}, {600, 600, Critical},
+		{100, 100, record.Debug}, {200, 200, record.Info}, {250, 250, record.Info}, {300, 300, record.Warn}, {400, 400, record.Error},
+		{500, 500, record.Critical}, {550, 550, record.Critical}, {600, 600, record.Critical},
 	}},
 	// {"level":8,"msg":"x"}; pkg.go.dev/log/slog#Level
-	{name: nameLevel, open: true, by: "slog", spans: []span{{-8, -8, Trace}, {-4, -4, Debug}, {8, 8, Error}, {12, 12, Critical}}},
+	{name: nameLevel, open: true, by: "slog", spans: []span{{-8, -8, record.Trace}, {-4, -4, record.Debug}, {8, 8, record.Error}, {12, 12, record.Critical}}},
 	// {"severity":500}; cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry#LogSeverity
 	{name: nameSeverity, open: true, by: "Google", spans: []span{
-		{100, 100, Debug}, {200, 200, Info}, {300, 300, Info}, {400, 400, Warn}, {500, 500, Error},
-		{600, 600, Critical}, {700, 700, Critical}, {800, 800, Critical},
+		{100, 100, record.Debug}, {200, 200, record.Info}, {300, 300, record.Info}, {400, 400, record.Warn}, {500, 500, record.Error},
+		{600, 600, record.Critical}, {700, 700, record.Critical}, {800, 800, record.Critical},
 	}},
 	// {"severity":17}: the commonest two of its numbers; 13 and 21 are as well numbers of others
-	{name: nameSeverity, open: true, by: "OpenTelemetry", spans: []span{{9, 9, Info}, {17, 17, Error}}},
+	{name: nameSeverity, open: true, by: "OpenTelemetry", spans: []span{{9, 9, record.Info}, {17, 17, record.Error}}},
 }
 
 // scaleLetters has a bit for the low five bits of the first letters of the names that [scales] look
@@ -190,7 +192,7 @@ const (
 )
 
 // A present is the names that a record has: by kind, bit n is of the name n of it.
-type present [numKinds]uint64
+type present [record.TagKinds]uint64
 
 // has reports whether there is a field with a name.
 func (m *present) has(n name) bool { return m[n/perKind]>>(n%perKind)&1 != 0 }
@@ -220,27 +222,27 @@ func isMark(n name, text []byte) bool { return n != nameKind || string(text) == 
 
 // levelOf returns the level that a text is under a name: a word by the usual vocabularies, a
 // number by the first of the scales. by is that.
-func (m *present) levelOf(n name, text []byte) (l Level, by *scale) {
+func (m *present) levelOf(n name, text []byte) (l record.Level, by *scale) {
 	if v, number := numberOf(text); number {
 		return m.scaled(n, v)
 	}
 	if n == nameS && (len(text) == 0 || text[0]-'A' >= 26 || len(text) > len("D5")) {
-		return Other, nil // MongoDB has letters
+		return record.Other, nil // MongoDB has letters
 	}
-	if l = ParseLevel(text); l != Other || len(text) == 0 {
+	if l = record.ParseLevel(text); l != record.Other || len(text) == 0 {
 		return l, nil
 	}
 	for i := range scales {
 		if s := &scales[i]; s.name == n && s.word != "" && bytes.EqualFold(text, []byte(s.word)) {
-			return Info, nil
+			return record.Info, nil
 		}
 	}
-	return Other, nil
+	return record.Other, nil
 }
 
 // common has the scales of numbers that have no name of their own, by the number.
 var common = func() (by [64]struct {
-	level Level
+	level record.Level
 	scale *scale
 }) {
 	for i := range scales {
@@ -254,7 +256,7 @@ var common = func() (by [64]struct {
 }()
 
 // scaled is levelOf for a number.
-func (m *present) scaled(n name, v int) (l Level, by *scale) {
+func (m *present) scaled(n name, v int) (l record.Level, by *scale) {
 	if uint(v) < uint(len(common)) && m[kindBeside/perKind] == 0 && n < nameSeverityNum && common[v].scale != nil {
 		return common[v].level, common[v].scale // as nearly all are
 	}
@@ -272,7 +274,7 @@ func (m *present) scaled(n name, v int) (l Level, by *scale) {
 			break
 		}
 	}
-	return Other, nil
+	return record.Other, nil
 }
 
 // numberOf reads a text that is a number. A number with a fraction that is not 0 is on no scale.
@@ -295,4 +297,16 @@ func numberOf(text []byte) (v int, number bool) {
 		return math.MaxInt32, true
 	}
 	return int(f), true
+}
+
+func isDigit(c byte) bool { return c-'0' < 10 }
+
+// digits counts the digits at the start of s.
+func digits(s []byte) int {
+	for i, c := range s {
+		if !isDigit(c) {
+			return i
+		}
+	}
+	return len(s)
 }

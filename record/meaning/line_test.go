@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 const (
@@ -17,9 +18,9 @@ const (
 )
 
 // scanLine is the canonical line of src without its newline.
-func scanLine(t *testing.T, src string, d record.Defaults) (string, record.Stamp) {
+func scanLine(t *testing.T, src string, d meaning.Defaults) (string, record.Stamp) {
 	t.Helper()
-	p := record.NewParser()
+	p := meaning.NewReader()
 	n, err := p.Scan([]byte(src))
 	if err != nil || n != len(src) {
 		t.Fatalf("Scan(%s) = %d, %v", src, n, err)
@@ -196,7 +197,7 @@ func TestAppendLine(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			expand := strings.NewReplacer(`"O"`, `"`+own+`"`, `"T"`, `"`+arrivalTs+`"`)
-			d := record.Defaults{Service: row.service, Time: arrival}
+			d := meaning.Defaults{Service: row.service, Time: arrival}
 			want := expand.Replace(row.want)
 			got, stamp := scanLine(t, expand.Replace(row.src), d)
 			if got != want {
@@ -215,7 +216,7 @@ func TestAppendLine(t *testing.T) {
 
 // If there are more services than a parser remembers, each is still folded correctly.
 func TestManyServices(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for i := range 3000 {
 		for _, k := range []int{i, i, i - i%50} {
 			name := fmt.Sprintf("Svc %d%s", k, strings.Repeat("x", k%300))
@@ -226,7 +227,7 @@ func TestManyServices(t *testing.T) {
 			if _, err := p.Scan(fmt.Appendf(nil, `{"service":%q}`, name)); err != nil {
 				t.Fatal(err)
 			}
-			line, stamp := p.AppendLine(nil, &record.Defaults{Time: arrival})
+			line, stamp := p.AppendLine(nil, &meaning.Defaults{Time: arrival})
 			kept := strings.Contains(string(line), `"service.name":"`+name+`"`)
 			if stamp.Service != want || kept != (name != want) {
 				t.Fatalf("%q: %s, want %s: %s", name, stamp.Service, want, line)
@@ -258,8 +259,8 @@ func checkStamp(t *testing.T, line []byte, s record.Stamp) {
 }
 
 // textLine appends the line of a record that is only a text.
-func textLine(p *record.Parser, dst, text []byte, d record.Defaults) ([]byte, record.Stamp) {
-	line, stamp, err := p.Begin(dst, record.Head{Msg: text}, &d).End()
+func textLine(p *meaning.Reader, dst, text []byte, d meaning.Defaults) ([]byte, record.Stamp) {
+	line, stamp, err := p.Begin(dst, meaning.Head{Msg: text}, &d).End()
 	if err != nil {
 		panic(err)
 	}
@@ -267,7 +268,7 @@ func textLine(p *record.Parser, dst, text []byte, d record.Defaults) ([]byte, re
 }
 
 func TestTextLine(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for _, row := range [][2]string{
 		{"", ""},
 		{"plain", "plain"},
@@ -278,7 +279,7 @@ func TestTextLine(t *testing.T) {
 		{"\ufffd", "\ufffd"},
 	} {
 		for service, stored := range map[string]string{"": "unknown", "web": "web"} {
-			line, s := textLine(p, nil, []byte(row[0]), record.Defaults{Service: service, Time: arrival})
+			line, s := textLine(p, nil, []byte(row[0]), meaning.Defaults{Service: service, Time: arrival})
 			want := `{"ts":"` + arrivalTs + `","level":"","service":"` + stored + `","msg":"` + row[1] + "\"}\n"
 			if string(line) != want || s != (record.Stamp{Time: arrival, Level: record.Other, Service: stored}) {
 				t.Errorf("the line of text %q = %s%+v, want %s", row[0], line, s, want)
@@ -293,19 +294,19 @@ func TestAppendRejected(t *testing.T) {
 	junk := strings.Repeat("\x80", record.MaxRejected+1)
 	for _, row := range []struct {
 		name string
-		in   record.Rejected
+		in   meaning.Rejected
 		want string
 	}{
-		{"small", record.Rejected{Raw: []byte("{\"a\":\xff"), Reason: `duplicate key "a"`, Source: "/ingest/web", Line: 3, Service: "web"},
+		{"small", meaning.Rejected{Raw: []byte("{\"a\":\xff"), Reason: `duplicate key "a"`, Source: "/ingest/web", Line: 3, Service: "web"},
 			`{\"a\":\\xff","reason":"duplicate key \"a\"","bytes":6,"source":"/ingest/web","line":3,"service.name":"web"}`},
-		{"no service", record.Rejected{Raw: []byte("a\nb"), Reason: "r", Source: "s"}, `a\nb","reason":"r","bytes":3,"source":"s","line":0}`},
-		{"as long as may be", record.Rejected{Raw: []byte(big + "x")}, big + `x","reason":"","bytes":262144,"source":"","line":0}`},
-		{"cut", record.Rejected{Raw: []byte(big + "xy")}, big + `x","reason":"","bytes":262145,"source":"","line":0}`},
-		{"cut before a character", record.Rejected{Raw: []byte(big + "é")}, big + `","reason":"","bytes":262145,"source":"","line":0}`},
-		{"no characters at all", record.Rejected{Raw: []byte(junk)}, strings.Repeat(`\\x80`, record.MaxRejected) + `","reason":"","bytes":262145,"source":"","line":0}`},
+		{"no service", meaning.Rejected{Raw: []byte("a\nb"), Reason: "r", Source: "s"}, `a\nb","reason":"r","bytes":3,"source":"s","line":0}`},
+		{"as long as may be", meaning.Rejected{Raw: []byte(big + "x")}, big + `x","reason":"","bytes":262144,"source":"","line":0}`},
+		{"cut", meaning.Rejected{Raw: []byte(big + "xy")}, big + `x","reason":"","bytes":262145,"source":"","line":0}`},
+		{"cut before a character", meaning.Rejected{Raw: []byte(big + "é")}, big + `","reason":"","bytes":262145,"source":"","line":0}`},
+		{"no characters at all", meaning.Rejected{Raw: []byte(junk)}, strings.Repeat(`\\x80`, record.MaxRejected) + `","reason":"","bytes":262145,"source":"","line":0}`},
 	} {
 		row.in.Time = arrival
-		if got := string(record.NewParser().AppendRejected(nil, row.in)); got != head+row.want+"\n" {
+		if got := string(meaning.NewReader().AppendRejected(nil, row.in)); got != head+row.want+"\n" {
 			t.Errorf("%s: %.300s, want %.300s", row.name, got, head+row.want)
 		} else if !json.Valid([]byte(got)) {
 			t.Errorf("%s: not JSON", row.name)
@@ -315,7 +316,7 @@ func TestAppendRejected(t *testing.T) {
 
 // Lines that are not canonical are recognised, or at least read without harm.
 func TestLineOfOtherThings(t *testing.T) {
-	line, _ := textLine(record.NewParser(), nil, []byte("m"), record.Defaults{Time: arrival})
+	line, _ := textLine(meaning.NewReader(), nil, []byte("m"), meaning.Defaults{Time: arrival})
 	for n := range len(line) {
 		cut := line[:n]
 		if _, ok := record.LineTime(cut); ok && n < 48 {
@@ -338,7 +339,7 @@ func TestLineOfOtherThings(t *testing.T) {
 
 // A parser allocates nothing for ordinary records.
 func TestNoAllocation(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	data := corpus(50)
 	dst := make([]byte, 0, 2*len(data))
 	allocs := testing.AllocsPerRun(20, func() {
@@ -348,7 +349,7 @@ func TestNoAllocation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			dst, _ = p.AppendLine(dst, &record.Defaults{})
+			dst, _ = p.AppendLine(dst, &meaning.Defaults{})
 			rest = rest[n+1:]
 		}
 	})
@@ -359,14 +360,14 @@ func TestNoAllocation(t *testing.T) {
 
 // The level of a line is that of its word alone, and words like it are no levels.
 func TestLineLevel(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for l := range record.Other {
 		word := l.String()
 		for _, tc := range []struct {
 			word string
 			want record.Level
 		}{{word, l}, {word + "x", record.Other}, {word + " s", record.Other}, {"x" + word, record.Other}, {word[:len(word)-1] + "_", record.Other}, {"", record.Other}, {`\"`, record.Other}, {"\x00", record.Other}} {
-			line, stamp, err := p.Begin(nil, record.Head{Level: []byte(tc.word)}, &record.Defaults{Time: arrival}).End()
+			line, stamp, err := p.Begin(nil, meaning.Head{Level: []byte(tc.word)}, &meaning.Defaults{Time: arrival}).End()
 			if err != nil {
 				t.Fatal(err)
 			}

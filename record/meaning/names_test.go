@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import (
 	"fmt"
@@ -6,17 +6,18 @@ import (
 	"testing"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // Each name of the table works, in any case, and before the names behind it.
 func TestKnownNames(t *testing.T) {
-	names := record.KnownNames()
-	p := record.NewParser()
+	names := meaning.KnownNames()
+	p := meaning.NewReader()
 	line := func(src string) (string, record.Stamp) {
 		if n, err := p.Scan([]byte(src)); err != nil || n != len(src) {
 			t.Fatalf("Scan(%s) = %d, %v", src, n, err)
 		}
-		line, stamp := p.AppendLine(nil, &record.Defaults{Time: 1})
+		line, stamp := p.AppendLine(nil, &meaning.Defaults{Time: 1})
 		return string(line), stamp
 	}
 	for _, name := range names.Time[:len(names.Time)-1] {
@@ -55,7 +56,7 @@ func TestKnownNames(t *testing.T) {
 
 // A time may be in an array of one, in an object of PHP or of Windows, and in two numbers.
 func TestFormsOfTimeInFields(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for src, want := range map[string]int64{
 		`{"@timestamp":["2026-11-20T10:00:06Z"]}`:   1795168806e9,
 		`{"ts":[1795168806]}`:                       1795168806e9,
@@ -80,7 +81,7 @@ func TestFormsOfTimeInFields(t *testing.T) {
 		if _, err := p.Scan([]byte(src)); err != nil {
 			t.Fatal(err)
 		}
-		if line, s := p.AppendLine(nil, &record.Defaults{Time: 7}); s.Time != want {
+		if line, s := p.AppendLine(nil, &meaning.Defaults{Time: 7}); s.Time != want {
 			t.Errorf("%s: %d, want %d: %s", src, s.Time, want, line)
 		}
 	}

@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import (
 	"strconv"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 func TestParseLevel(t *testing.T) {
@@ -69,7 +70,7 @@ func TestLevelOf(t *testing.T) {
 func TestNumbersOfLevels(t *testing.T) {
 	const trace, debug, info, warn = record.Trace, record.Debug, record.Info, record.Warn
 	const fault, critical, other = record.Error, record.Critical, record.Other
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for _, row := range []struct {
 		form  string // with % for the number
 		from  int
@@ -103,7 +104,7 @@ func TestNumbersOfLevels(t *testing.T) {
 			if _, err := p.Scan([]byte(src)); err != nil {
 				t.Fatal(err)
 			}
-			line, s := p.AppendLine(nil, &record.Defaults{})
+			line, s := p.AppendLine(nil, &meaning.Defaults{})
 			if s.Level != want || record.LineLevel(line) != want || want == other && !strings.Contains(string(line), `"level":""`) {
 				t.Errorf("%s: %v, want %v: %s", src, s.Level, want, line)
 			}

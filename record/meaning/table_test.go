@@ -1,4 +1,4 @@
-package record
+package meaning
 
 import (
 	"maps"
@@ -57,7 +57,7 @@ func TestTablesOfConditions(t *testing.T) {
 			t.Errorf("%s is %d, want %d", key, lookupName([]byte(key)), n)
 		}
 	}
-	want := [numKinds]uint64{}
+	want := present{}
 	for _, c := range conditions {
 		want[c.name/perKind] |= 1 << (c.name % perKind)
 	}
@@ -69,7 +69,7 @@ func TestTablesOfConditions(t *testing.T) {
 		if lookupName([]byte(first)) != n.parent {
 			t.Errorf("%s is a member of another object", n.path)
 		}
-		p := NewParser()
+		p := NewReader()
 		src := `"x"`
 		for path := strings.Split(n.path, "."); len(path) > 0; path = path[:len(path)-1] {
 			src = `{"` + path[len(path)-1] + `":` + src + `}`

@@ -1,19 +1,19 @@
-package record_test
+package meaning_test
 
 import (
 	"fmt"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 func Example() {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	body := []byte(`{"time":1795187045.25,"severity":"WARN","app":"web","message":"caf\u00e9 shut","user":7}`)
 	if _, err := p.Scan(body); err != nil {
 		fmt.Println(err)
 		return
 	}
-	line, stamp := p.AppendLine(nil, &record.Defaults{})
+	line, stamp := p.AppendLine(nil, &meaning.Defaults{})
 	fmt.Printf("%s%s %v\n", line, stamp.Service, stamp.Level)
 
 	_, err := p.Scan([]byte(`{"user":07}`))

@@ -1,4 +1,4 @@
-package record
+package meaning
 
 import "testing"
 
@@ -18,7 +18,7 @@ func TestJournal(t *testing.T) {
 			head + `","service":"web","msg":"h","X":"NaN","Y":"i"}`},
 		{`{"time":1795168806.257312,"MESSAGE":[104,105]}`, head + `","service":"unknown","msg":"[104,105]"}`},
 	} {
-		p := NewParser()
+		p := NewReader()
 		n, err := p.Scan([]byte(row.object + "\n"))
 		if err != nil || n != len(row.object) {
 			t.Fatalf("%s: %d %v", row.object, n, err)

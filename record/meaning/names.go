@@ -1,9 +1,9 @@
-package record
+package meaning
 
-import "encoding/binary"
+import "blobtail/record"
 
 // A name is a recognised key: its kind, and its place in the order of that kind.
-type name uint16
+type name = record.Tag
 
 // The kinds of names. 0 is none.
 const (
@@ -13,10 +13,8 @@ const (
 	kindService
 	kindParent // objects that may have members of the other kinds
 	kindBeside // names that give others beside them a meaning
-	numNames
 
-	perKind  = 64 // more than a kind has names
-	numKinds = numNames / perKind
+	perKind = record.TagsPerKind // more than a kind has names
 )
 
 // Names are the names of the fields that may have the time, the level, the message or the
@@ -25,7 +23,7 @@ type Names struct{ Time, Level, Message, Service []string }
 
 // knownNames are the recognised keys in lower case, by kind, in the order in which they are tried. The number
 // of a name is its place here.
-var knownNames = [numKinds][]string{
+var knownNames = [record.TagKinds][]string{
 	kindTime / perKind: {
 		"ts", "time", "timestamp", "@timestamp", "date", "_time", "@t", "datetime", "asctime",
 		"timemillis", "instant", "lasttimestamp", "deprecatedlasttimestamp", "eventtime", "event_time",
@@ -138,7 +136,7 @@ const nameMapped name = 1
 var nameSlots = func() (slots [1 << nameBits]name) {
 	for kind, keys := range knownNames {
 		for place, key := range keys {
-			at := hashKey([]byte(key), firstWord([]byte(key))) >> (64 - nameBits)
+			at := record.Hash([]byte(key)) >> (64 - nameBits)
 			for slots[at] != 0 {
 				at = (at + 1) % (1 << nameBits)
 			}
@@ -150,18 +148,8 @@ var nameSlots = func() (slots [1 << nameBits]name) {
 
 const nameBits = 10
 
-// hashKey is a hash of a key, the same in any case. word has its first eight bytes.
-func hashKey(key []byte, word uint64) uint64 {
-	const lower = 0x2020202020202020
-	h := word | lower
-	if n := len(key); n > 8 {
-		h ^= (binary.LittleEndian.Uint64(key[n-8:]) | lower) * 3
-	}
-	return h * 0x9e3779b97f4a7c15
-}
-
 // lookupName recognises a key in any case.
-func lookupName(key []byte) name { return nameAt(key, hashKey(key, firstWord(key))) }
+func lookupName(key []byte) name { return nameAt(key, record.Hash(key)) }
 
 // nameAt is lookupName for a key with its hash.
 func nameAt(key []byte, hash uint64) name {
@@ -170,7 +158,7 @@ func nameAt(key []byte, hash uint64) name {
 		if n == 0 {
 			return 0
 		}
-		if known := knownNames[n/perKind][n%perKind]; len(known) == len(key) && isFolded(key, known) {
+		if known := knownNames[n/perKind][n%perKind]; len(known) == len(key) && record.IsFolded(key, known) {
 			return n
 		}
 	}

@@ -1,10 +1,11 @@
-package record_test
+package meaning_test
 
 import (
 	"math/rand/v2"
 	"testing"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // The level of the first members is that of the whole object.
@@ -18,12 +19,12 @@ func TestFirstLevel(t *testing.T) {
 		`{"a":"level","b":"error"}`: record.Other, `{"\u006cevel":"error"}`: record.Other, `{}`: record.Other, `{"level"`: record.Other,
 		`{"level":"error`: record.Other, ``: record.Other, `x`: record.Other, `{"level":null,"severity":"warn"}`: record.Other,
 	} {
-		l, ok := record.FirstLevel([]byte(text))
+		l, ok := meaning.FirstLevel([]byte(text))
 		if ok != (want != record.Other) || ok && l != want {
 			t.Errorf("%s: %v %v, want %v", text, l, ok, want)
 		}
 	}
-	if l, ok := record.FirstLevel([]byte(`{"a":"b","level":30,"x":{`)); l != record.Info || ok {
+	if l, ok := meaning.FirstLevel([]byte(`{"a":"b","level":30,"x":{`)); l != record.Info || ok {
 		t.Errorf("an object that was cut: %v %v", l, ok)
 	}
 	names := []string{"reqId", "app", "channel", "EventID", "category", "loglevel", "levelno", "priority", "level",
@@ -41,15 +42,15 @@ func TestFirstLevel(t *testing.T) {
 			src = append(append(src, '"', ':'), values[rand.IntN(len(values))]...)
 		}
 		src = append(src, '}')
-		l, ok := record.FirstLevel(src)
+		l, ok := meaning.FirstLevel(src)
 		if !ok {
 			continue
 		}
-		p := record.NewParser()
+		p := meaning.NewReader()
 		if _, err := p.Scan(src); err != nil {
 			t.Fatal(err)
 		}
-		if _, s := p.AppendLine(nil, &record.Defaults{}); s.Level != l {
+		if _, s := p.AppendLine(nil, &meaning.Defaults{}); s.Level != l {
 			t.Fatalf("%s: %v, want %v", src, l, s.Level)
 		}
 	}

@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // A Walker goes through objects and arrays of any depth, with and without white space.
@@ -124,11 +125,11 @@ func FuzzWalker(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		walkAny(text)
-		p := record.NewParser()
+		p := meaning.NewReader()
 		if n, err := p.Scan(text); err != nil || n != len(text) {
 			return
 		}
-		line, _ := p.AppendLine(nil, &record.Defaults{Time: 1, Service: "web"})
+		line, _ := p.AppendLine(nil, &meaning.Defaults{Time: 1, Service: "web"})
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		compareObject(t, line, line)
 		for key, value := range record.Fields(line) {

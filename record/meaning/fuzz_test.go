@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/times"
 )
 
@@ -45,17 +46,17 @@ func FuzzScan(f *testing.F) {
 		if len(src) == 0 || src[0] != '{' {
 			return
 		}
-		d := record.Defaults{Time: arrival}
+		d := meaning.Defaults{Time: arrival}
 		if path != "" {
 			d.Service = record.FoldService(path)
 		}
-		p := record.NewParser()
+		p := meaning.NewReader()
 		n, err := p.Scan(src)
 		taken := compareScan(t, src, n, err)
 		line, stamp := p.AppendLine(nil, &d)
 
 		// A parser's memory of other records makes no difference.
-		used := record.NewParser()
+		used := meaning.NewReader()
 		for range 5 {
 			_, _ = used.Scan(before)
 			used.AppendLine(nil, &d)
@@ -137,11 +138,11 @@ func mended(object []byte) []byte {
 // checkAgain makes sure that a canonical line is its own canonical line.
 func checkAgain(t *testing.T, line []byte, service string) {
 	t.Helper()
-	p := record.NewParser()
+	p := meaning.NewReader()
 	if n, err := p.Scan(line); err != nil || n != len(line)-1 {
 		t.Fatalf("Scan(%q) = %d, %v", line, n, err)
 	}
-	for _, d := range []record.Defaults{{Service: service}, {}} {
+	for _, d := range []meaning.Defaults{{Service: service}, {}} {
 		if d.Service == "" && record.FoldService(service) != service {
 			continue
 		}
@@ -366,8 +367,8 @@ func levelIn(m member, name string) record.Level {
 }
 
 // reference applies the rules to the fields of a record, in the simplest code.
-func reference(in []member, d record.Defaults) []member {
-	names := record.KnownNames()
+func reference(in []member, d meaning.Defaults) []member {
+	names := meaning.KnownNames()
 	in, was := unrepeated(in)
 	name := func(i int) string { return lowerASCII(was[i]) }
 	among := func(list []string, last string, i int) bool {
@@ -568,7 +569,7 @@ func timeOf(m member) (int64, times.Part) {
 	case json.Number:
 		return r.Read([]byte(v))
 	case map[string]any:
-		if ns, ok := record.ReadTime([]byte(m.text), 0); ok {
+		if ns, ok := meaning.ReadTime([]byte(m.text), 0); ok {
 			return ns, times.Full
 		}
 	}
@@ -596,10 +597,10 @@ func FuzzText(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p := record.NewParser()
-		d := record.Defaults{Service: "web", Time: arrival}
+		p := meaning.NewReader()
+		d := meaning.Defaults{Service: "web", Time: arrival}
 		line, stamp := textLine(p, nil, text, d)
-		rejected := p.AppendRejected(nil, record.Rejected{Raw: text, Reason: string(text), Time: arrival})
+		rejected := p.AppendRejected(nil, meaning.Rejected{Raw: text, Reason: string(text), Time: arrival})
 		for _, l := range [][]byte{line, rejected} {
 			if bytes.Count(l, []byte("\n")) != 1 || l[len(l)-1] != '\n' || !json.Valid(l) || !utf8.Valid(l) {
 				t.Fatalf("%q is no line", l)

@@ -1,9 +1,10 @@
-package record
+package meaning
 
 import (
 	"slices"
 	"strings"
 
+	"blobtail/record"
 	"blobtail/record/times"
 )
 
@@ -95,9 +96,9 @@ func (w *Why) Named(time, level, message, service string) {
 	}
 }
 
-// Why explains the head of the object scanned last, after [Parser.AppendLine] or [Parser.Head]
+// Why explains the head of the object scanned last, after [Reader.AppendLine] or [Reader.Head]
 // with these defaults, by the notes of these.
-func (p *Parser) Why(d *Defaults) (w Why) {
+func (p *Reader) Why(d *Defaults) (w Why) {
 	h, day, clock := p.last, p.notes.day, p.notes.clock
 	if h.time >= 0 || day < 0 {
 		day, clock = -1, -1
@@ -117,9 +118,9 @@ func (p *Parser) Why(d *Defaults) (w Why) {
 	case h.service >= 0:
 		c := w.Service()
 		*c = p.field(partService, h.service)
-		if c.Place == FromField && p.isObject(h.service) {
+		if c.Place == FromField && p.IsObject(h.service) {
 			c.Place = FromMember
-			if p.fields[h.service].known == nameService {
+			if p.Fields[h.service].Tag == nameService {
 				c.Name += ".name"
 			} else {
 				c.Name += ".container_name"
@@ -133,10 +134,10 @@ func (p *Parser) Why(d *Defaults) (w Why) {
 
 // Sought reports whether the time and the level of the record appended or begun last are those
 // that [Defaults.Seek] found.
-func (p *Parser) Sought() (ns, level bool) { return p.last.soughtTime, p.last.soughtLevel }
+func (p *Reader) Sought() (ns, level bool) { return p.last.soughtTime, p.last.soughtLevel }
 
 // field is the cause of a part that is a field, or a member that a mapping names.
-func (p *Parser) field(part headPart, at int) Cause {
+func (p *Reader) field(part headPart, at int) Cause {
 	if c := p.mappedCause(part, at); c.Place == FromMember {
 		return c
 	}
@@ -144,7 +145,7 @@ func (p *Parser) field(part headPart, at int) Cause {
 }
 
 // mappedCause is the cause of a part that a mapping names, in the words of that.
-func (p *Parser) mappedCause(part headPart, at int) (c Cause) {
+func (p *Reader) mappedCause(part headPart, at int) (c Cause) {
 	for _, o := range p.mapped.before {
 		if o.part == part && o.at == at {
 			if c = (Cause{Place: FromField, Name: o.name}); o.rest != "" {
@@ -156,8 +157,8 @@ func (p *Parser) mappedCause(part headPart, at int) (c Cause) {
 }
 
 // keyText is the key of a field.
-func (p *Parser) keyText(at int) string {
-	return string(AppendUnescaped(nil, p.key(p.src, &p.fields[at])))
+func (p *Reader) keyText(at int) string {
+	return string(record.AppendUnescaped(nil, p.Key(&p.Fields[at])))
 }
 
 // A reason is why a field was passed over.
@@ -235,7 +236,7 @@ func (n *notes) pass(part headPart, at int, why reason) {
 
 // cause is that of a part that is in the field at, or in a member. Fields that were used are not among
 // those that were passed over.
-func (p *Parser) cause(part headPart, at int, used ...int) (c Cause) {
+func (p *Reader) cause(part headPart, at int, used ...int) (c Cause) {
 	if at >= 0 {
 		c = p.field(part, at)
 	} else if row := p.notes.rows[part]; row > 0 {
@@ -250,12 +251,12 @@ func (p *Parser) cause(part headPart, at int, used ...int) (c Cause) {
 }
 
 // shown is the beginning of a value, as it stands in the source.
-func (p *Parser) shown(at int) string {
+func (p *Reader) shown(at int) string {
 	const most = 60
-	f := &p.fields[at]
-	v := p.src[f.val:f.valEnd]
+	f := &p.Fields[at]
+	v := p.Src[f.Val:f.ValEnd]
 	if len(v) <= most {
 		return string(v)
 	}
-	return string(CutText(v, most)) + "..."
+	return string(record.CutText(v, most)) + "..."
 }

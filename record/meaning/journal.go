@@ -1,30 +1,32 @@
-package record
+package meaning
 
-import "bytes"
+import (
+	"bytes"
+
+	"blobtail/record"
+)
 
 // spreadJournal scans a record of journald again if its fields have arrays: journalctl -o json writes a
 // value with bytes that it cannot print as an array of numbers, and the values of a field that an entry
 // has several times as an array of these. The first become texts, the others fields with one name.
-func spreadJournal(p *Parser) {
+func (p *Reader) spreadJournal() {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 	var fixed []byte
 	from := int32(0)
-	for i := range p.fields {
-		f := &p.fields[i]
-		if p.src[f.val] != '[' || len(bytes.Trim(p.src[f.key:f.keyEnd], letters)) > 0 {
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		if p.Src[f.Val] != '[' || len(bytes.Trim(p.Src[f.Key:f.KeyEnd], letters)) > 0 {
 			continue
 		}
-		if all, ok := appendValues(append(fixed, p.src[from:f.key-1]...), p.src[f.key-1:f.val], p.src[f.val:f.valEnd]); ok {
-			fixed, from = all, f.valEnd
+		if all, ok := appendValues(append(fixed, p.Src[from:f.Key-1]...), p.Src[f.Key-1:f.Val], p.Src[f.Val:f.ValEnd]); ok {
+			fixed, from = all, f.ValEnd
 		}
 	}
-	if from == 0 || len(fixed)+len(p.src)-int(from) > MaxRecord {
+	if from == 0 || len(fixed)+len(p.Src)-int(from) > record.MaxRecord {
 		return
 	}
-	fixed = append(fixed, p.src[from:]...)
-	p.reset()
-	p.src, p.repaired = fixed, fixed
-	_, _ = p.scanObject(fixed) // it is as valid as before
+	fixed = append(fixed, p.Src[from:]...)
+	_, _ = p.Scanner.Scan(fixed) // it is as valid as before
 }
 
 // appendValues appends a field for each value of an array; ok is false if one is no text and no bytes.
@@ -32,7 +34,7 @@ func appendValues(dst, key, array []byte) (all []byte, ok bool) {
 	if text := bytesText(array); text != nil {
 		return append(append(dst, key...), text...), true
 	}
-	for w := Walk(array); ; {
+	for w := record.Walk(array); ; {
 		v, more := w.Element()
 		switch {
 		case !more:
@@ -54,8 +56,8 @@ func appendValues(dst, key, array []byte) (all []byte, ok bool) {
 
 // bytesText returns an array of bytes as a string of JSON, nil if it is none.
 func bytesText(array []byte) (text []byte) {
-	if raw := Walk(array).Bytes(); raw != nil {
-		text = append(AppendEscaped([]byte{'"'}, raw), '"')
+	if raw := record.Walk(array).Bytes(); raw != nil {
+		text = append(record.AppendEscaped([]byte{'"'}, raw), '"')
 	}
 	return text
 }

@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import (
 	"errors"
@@ -9,10 +9,11 @@ import (
 
 	"blobtail/internal/dev/testkit"
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 func TestScanTakes(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for _, src := range []string{
 		`{}`,
 		"{ \t\r\n}",
@@ -51,7 +52,7 @@ func nested(depth int) string {
 }
 
 func TestScanRejects(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for _, row := range []struct {
 		src    string
 		offset int
@@ -121,7 +122,7 @@ func TestScanRejects(t *testing.T) {
 // A well-formed record that is rejected still reports its end, so that the next
 // record can be read.
 func TestScanRejectsWhatIsWellFormed(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for _, row := range []struct {
 		src    string
 		offset int
@@ -139,7 +140,7 @@ func TestScanRejectsWhatIsWellFormed(t *testing.T) {
 }
 
 func TestScanLength(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	whole := `{"a":"` + strings.Repeat("x", record.MaxRecord-8) + `"}`
 	if n, err := p.Scan([]byte(whole + "\n" + whole)); n != record.MaxRecord || err != nil {
 		t.Errorf("a record of 1 MiB: %d, %v", n, err)
@@ -169,7 +170,7 @@ func TestScanLength(t *testing.T) {
 
 // No choice of keys makes a record expensive.
 func TestScanManyKeys(t *testing.T) {
-	p := record.NewParser()
+	p := meaning.NewReader()
 	shapes := map[string]string{
 		"counted":      `"%d":0`,
 		"long":         `"abcdefgh%05dabcdefgh":0`, // with the same first and last bytes
@@ -188,7 +189,7 @@ func TestScanManyKeys(t *testing.T) {
 		if _, err := p.Scan(b); err != nil {
 			t.Fatal(name, err)
 		}
-		line, _ := p.AppendLine(nil, &record.Defaults{})
+		line, _ := p.AppendLine(nil, &meaning.Defaults{})
 		if d := testkit.CPU() - start; d > 5*time.Second {
 			t.Errorf("%s: took %v", name, d)
 		}
@@ -221,13 +222,13 @@ func TestScanAfterOtherRecords(t *testing.T) {
 			{`{"ts":1,"level":`, `it ends too early`},
 			{`{"ts`, `it ends too early`},
 		} {
-			p := record.NewParser()
+			p := meaning.NewReader()
 			for range 9 {
 				if _, err := p.Scan([]byte(before)); err != nil {
 					t.Fatal(err)
 				}
 				n, err := p.Scan([]byte(row[0]))
-				line, _ := p.AppendLine(nil, &record.Defaults{})
+				line, _ := p.AppendLine(nil, &meaning.Defaults{})
 				got := strings.TrimSuffix(string(line), "\n")
 				if err != nil {
 					got = err.Error()

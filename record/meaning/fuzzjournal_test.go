@@ -1,4 +1,4 @@
-package record_test
+package meaning_test
 
 import "bytes"
 

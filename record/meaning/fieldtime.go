@@ -1,4 +1,4 @@
-package record
+package meaning
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"time"
 
+	"blobtail/record"
 	"blobtail/record/times"
 )
 
@@ -15,7 +16,7 @@ const MaxAhead = 24 * time.Hour
 // findTime finds the field with the time, or -1, and its text in the source if that is canonical. It looks
 // at the names from first on. A value that cannot be the time of a record that arrived then
 // is passed over, and so is a guess that is not believed.
-func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical []byte) {
+func (p *Reader) findTime(first name, d *Defaults, s *record.Stamp) (at int, canonical []byte) {
 	latest := int64(math.MaxInt64)
 	if d.Arrived != 0 && d.Arrived < latest-MaxAhead.Nanoseconds() {
 		latest = d.Arrived + MaxAhead.Nanoseconds()
@@ -29,19 +30,19 @@ func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical 
 	}
 	for left := p.candidates(kindTime) &^ (1<<(first%perKind) - 1); left != 0; left &= left - 1 {
 		n := kindTime + name(bits.TrailingZeros64(left))
-		for at = int(p.slots[n]); at >= 0; at = p.next(at) {
-			f := &p.fields[at]
+		for at = int(p.Slots[n]); at >= 0; at = p.Next(at) {
+			f := &p.Fields[at]
 			text, ok := p.timeText(f)
 			if ok {
-				if ns, ok := p.day.parseCanonical(text); ok && ns <= latest && n != nameDate && n != nameCreated {
-					if s.Time, s.OwnTime = ns, true; f.flags&valEscaped != 0 {
+				if ns, ok := p.day.Parse(text); ok && ns <= latest && n != nameDate && n != nameCreated {
+					if s.Time, s.OwnTime = ns, true; f.IsEscaped() {
 						text = nil
 					}
 					return at, text
 				}
 			}
 			ns, part := p.readTime(f, text, d)
-			guess := isGuess(n, p.src[f.val:f.valEnd])
+			guess := isGuess(n, p.Src[f.Val:f.ValEnd])
 			switch full := part == times.Full && ns <= latest; {
 			case full && (!guess || d.believes(ns, n == nameDate)):
 				if s.Time, s.OwnTime, s.Guessed = ns, true, guess; n == nameTimestampSeconds {
@@ -75,13 +76,13 @@ func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical 
 
 // nanosBeside is the part of a time below a second, if that is in another field: Fluentd sends
 // timestampSeconds and timestampNanos to Google.
-func nanosBeside(p *Parser) int64 {
-	if !p.has(nameTimestampNanos) {
+func nanosBeside(p *Reader) int64 {
+	if !p.Found.Has(nameTimestampNanos) {
 		return 0
 	}
-	f := &p.fields[p.slots[nameTimestampNanos]]
+	f := &p.Fields[p.Slots[nameTimestampNanos]]
 	text, _ := p.timeText(f)
-	if v, ok := numberOf(text); ok && v > 0 && v < second {
+	if v, ok := numberOf(text); ok && v > 0 && v < int(time.Second) {
 		return int64(v)
 	}
 	return 0
@@ -125,7 +126,7 @@ func (t *timeParts) add(at int, ns int64, part times.Part, latest int64) bool {
 }
 
 // time sets the time that the parts are, and returns the field that it takes up, or -1.
-func (t *timeParts) time(latest int64, s *Stamp) (at int) {
+func (t *timeParts) time(latest int64, s *record.Stamp) (at int) {
 	switch {
 	case t.dayAt >= 0 && t.clockAt >= 0 && t.day+t.clock <= latest:
 		s.Time, s.OwnTime = t.day+t.clock, true
@@ -139,11 +140,11 @@ func (t *timeParts) time(latest int64, s *Stamp) (at int) {
 }
 
 // timeText is the text of a field for parsing a time. Only strings and numbers have one.
-func (p *Parser) timeText(f *field) ([]byte, bool) {
-	v := p.src[f.val:f.valEnd]
+func (p *Reader) timeText(f *record.Field) ([]byte, bool) {
+	v := p.Src[f.Val:f.ValEnd]
 	switch c := v[0]; {
 	case c == '"':
-		return p.text(f), true
+		return p.Text(f), true
 	case isDigit(c):
 		return v, true
 	}
@@ -151,12 +152,12 @@ func (p *Parser) timeText(f *field) ([]byte, bool) {
 }
 
 // readTime reads the time of a field. text is its text, nil for a value without one.
-func (p *Parser) readTime(f *field, text []byte, d *Defaults) (ns int64, part times.Part) {
+func (p *Reader) readTime(f *record.Field, text []byte, d *Defaults) (ns int64, part times.Part) {
 	p.times.Now, p.times.Guess = d.Arrived, d.Guess
 	if text != nil {
 		return p.times.Read(text)
 	}
-	return valueTime(&p.times, p.src[f.val:f.valEnd])
+	return valueTime(&p.times, p.Src[f.Val:f.ValEnd])
 }
 
 // valueTime reads the time of a JSON value: of a text, a number, an object of a known form, or an
@@ -166,13 +167,13 @@ func valueTime(r *times.Reader, v []byte) (ns int64, part times.Part) {
 	case '{':
 		return objectTime(r, v)
 	case '[':
-		w := Walk(v)
+		w := record.Walk(v)
 		if one, ok := w.Element(); ok && w.Leave() && one[0] != '[' {
 			return valueTime(r, one)
 		}
 		return 0, times.None
 	}
-	return r.Read(TextOf(v))
+	return r.Read(record.TextOf(v))
 }
 
 // ReadTime reads the time of a JSON value that arrived then, as Unix nanoseconds: a text, a number,
@@ -189,37 +190,34 @@ func ReadTime(value []byte, arrived int64) (ns int64, ok bool) {
 // of Google's libraries, {"epochSecond": ..., "nanoOfSecond": ...} of Java, with the name "nano"
 // from Jackson, {"date": ..., "timezone": ...} of PHP.
 func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
-	if bytes.ContainsAny(object, " \t\r\n") {
-		object = appendCompact(nil, object)
-	}
-	if v, ok := Lookup(object, "$date"); ok {
-		if long, ok := Lookup(v, "$numberLong"); ok {
+	if v, ok := record.Lookup(object, "$date"); ok {
+		if long, ok := record.Lookup(v, "$numberLong"); ok {
 			v = long
 		}
-		return r.Read(TextOf(v))
+		return r.Read(record.TextOf(v))
 	}
-	if v, ok := Lookup(object, "date"); ok && IsString(v) {
-		zone, _ := Lookup(object, "timezone")
-		return r.Read(append(append(TextOf(v), ' '), TextOf(zone)...))
+	if v, ok := record.Lookup(object, "date"); ok && record.IsString(v) {
+		zone, _ := record.Lookup(object, "timezone")
+		return r.Read(append(append(record.TextOf(v), ' '), record.TextOf(zone)...))
 	}
-	if v, ok := Lookup(object, "SystemTime"); ok { // of Windows, by converters of XML
-		return r.Read(TextOf(v))
+	if v, ok := record.Lookup(object, "SystemTime"); ok { // of Windows, by converters of XML
+		return r.Read(record.TextOf(v))
 	}
 	for _, names := range [...][3]string{{"seconds", "nanos"}, {"epochSecond", "nanoOfSecond", "nano"}} {
-		v, ok := Lookup(object, names[0])
+		v, ok := record.Lookup(object, names[0])
 		if !ok {
 			continue
 		}
-		sec := TextOf(v)
+		sec := record.TextOf(v)
 		if len(sec) == 0 || digits(sec) < len(sec) || len(sec) > 11 {
 			return 0, times.None
 		}
-		if v, ok = Lookup(object, names[1]); !ok && names[2] != "" {
-			v, ok = Lookup(object, names[2])
+		if v, ok = record.Lookup(object, names[1]); !ok && names[2] != "" {
+			v, ok = record.Lookup(object, names[2])
 		}
 		if ok {
 			const width = len("123456789")
-			nano := TextOf(v)
+			nano := record.TextOf(v)
 			if len(nano) == 0 || digits(nano) < len(nano) || len(nano) > width {
 				return 0, times.None
 			}
@@ -231,7 +229,7 @@ func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 }
 
 // isEmptyTime is [EmptyTime] of a field.
-func (p *Parser) isEmptyTime(f *field) bool { return EmptyTime(p.src[f.val:f.valEnd]) }
+func (p *Reader) isEmptyTime(f *record.Field) bool { return EmptyTime(p.Src[f.Val:f.ValEnd]) }
 
 // EmptyTime reports whether a JSON value that is no time has no contents to keep: it is null, an
 // empty text or 0.
@@ -239,10 +237,10 @@ func EmptyTime(value []byte) bool {
 	switch {
 	case len(value) == 0, string(value) == `""`, string(value) == "null":
 		return true
-	case IsString(value):
+	case record.IsString(value):
 		value = value[1 : len(value)-1]
 		if bytes.IndexByte(value, '\\') >= 0 {
-			value = AppendUnescaped(nil, value)
+			value = record.AppendUnescaped(nil, value)
 		}
 	case !isDigit(value[0]) && value[0] != '-':
 		return false

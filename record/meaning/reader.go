@@ -1,0 +1,41 @@
+package meaning
+
+import (
+	"blobtail/record"
+	"blobtail/record/times"
+)
+
+// A Reader turns JSON objects and records by parts into canonical lines. It keeps its memory
+// from one record to the next; only one goroutine may use it at a time.
+type Reader struct {
+	record.Scanner
+
+	last     head // of the line that was appended last, for Why
+	notes    notes
+	day      record.DayCache
+	times    times.Reader
+	clock    record.Clock
+	services services
+	mapped   mapped
+	parts    Parts
+	stamp    record.Stamp // for Seek
+}
+
+// NewReader returns a Reader that is ready for use.
+func NewReader() *Reader {
+	p := &Reader{Scanner: *record.NewScanner(nameAt)}
+	p.parts.reader = p
+	return p
+}
+
+// Scan is [record.Scanner.Scan], for [Reader.AppendLine].
+func (p *Reader) Scan(src []byte) (n int, err error) {
+	p.mapped.before = p.mapped.before[:0]
+	n, err = p.Scanner.Scan(src)
+	if err == nil && p.Found.Has(nameRealtime) {
+		p.spreadJournal()
+	}
+	return n, err
+}
+
+func (p *Reader) found() *present { return (*present)(&p.Found) }
