@@ -5,6 +5,7 @@ import (
 	"cmp"
 
 	"blobtail/record"
+	"blobtail/record/text"
 )
 
 // A Watch is told of the records of a body, in their order there. A [Seen] is valid until it
@@ -100,11 +101,11 @@ func (g *Gatherer) whySought(w *record.Why, msg []byte) {
 const tooFar = "guessed, too far"
 
 // textCause is the cause of a level that a text shows: a word in its first line, or a trace.
-func textCause(text, word []byte) record.Cause {
-	switch first := text[:lineEnd(text, 0)]; {
-	case uncaught(first) != nil:
+func textCause(msg, word []byte) record.Cause {
+	switch first := msg[:text.LineEnd(msg, 0)]; {
+	case text.Uncaught(first) != nil:
 		return record.Cause{Place: record.FromTrace}
-	case bytes.Contains(text, word):
+	case bytes.Contains(msg, word):
 		return record.Cause{Place: record.FromText, Text: string(word)}
 	case string(word) == "error", string(word) == "critical":
 		return record.Cause{Place: record.FromTrace}
@@ -114,15 +115,15 @@ func textCause(text, word []byte) record.Cause {
 
 // why explains the head of a line of text, and of those that belong to it. own says that it has a
 // time, and named that it has a level.
-func (m *mixed) why(w *record.Why, h *record.Head, at *stamp, own, named bool) {
+func (m *mixed) why(w *record.Why, h *record.Head, at *text.Stamp, own, named bool) {
 	w.Message().Place = record.FromText
 	switch {
 	case own:
-		*w.Time() = record.Cause{Place: record.FromText, Text: string(at.text)}
-	case at.far:
-		w.Time().Pass("", at.text, tooFar)
-	case at.text != nil:
-		w.Time().Pass("", at.text, record.TooFarAhead)
+		*w.Time() = record.Cause{Place: record.FromText, Text: string(at.Text)}
+	case at.Far:
+		w.Time().Pass("", at.Text, tooFar)
+	case at.Text != nil:
+		w.Time().Pass("", at.Text, record.TooFarAhead)
 	}
 	switch {
 	case own, h.Time == 0:
@@ -133,7 +134,7 @@ func (m *mixed) why(w *record.Why, h *record.Head, at *stamp, own, named bool) {
 	}
 	switch {
 	case len(h.Level) == 0:
-	case named, m.lines.form == none && !m.lines.framed: // java.util.logging has it in the second line
+	case named, !m.lines.IsTrace(): // java.util.logging has it in the second line
 		*w.Level() = textCause(h.Msg, h.Level)
 	default:
 		w.Level().Place = record.FromTrace

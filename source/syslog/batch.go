@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/text"
 	"blobtail/record/times"
 	"blobtail/source/body"
 )
@@ -145,7 +146,7 @@ func (b *batch) record(raw []byte, from *peer) {
 	if m.plain || m.app == nil {
 		if h, members = b.object(&m); members == nil && m.plain {
 			b.s.metrics.plain.Inc()
-			m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
+			m.time, _ = text.Time(&b.parser.times, m.msg) // FortiGate has it in pairs
 		}
 	}
 	if b.s.o.Fields.Named() == nil && !b.mayWrite(m.app) {
@@ -178,18 +179,18 @@ func (b *batch) record(raw []byte, from *peer) {
 	if host == nil {
 		host = from.host
 	}
-	text(parts, "host", host)
+	member(parts, "host", host)
 	if m.priority >= 0 {
-		text(parts, "facility", facility(m.priority/8))
+		member(parts, "facility", facility(m.priority/8))
 	}
 	if wrong {
-		text(parts, "ts", m.stamp)
+		member(parts, "ts", m.stamp)
 	}
-	text(parts, "service", m.own)
-	text(parts, "procid", m.procID)
-	text(parts, "msgid", m.msgID)
-	text(parts, "seq", m.sequence)
-	text(parts, "node", m.node)
+	member(parts, "service", m.own)
+	member(parts, "procid", m.procID)
+	member(parts, "msgid", m.msgID)
+	member(parts, "seq", m.sequence)
+	member(parts, "node", m.node)
 	b.data(parts, m.data)
 	b.g.Record(raw, 1, 0)
 }
@@ -241,7 +242,7 @@ func (b *batch) why(m *message, wrong bool) *record.Why {
 	return w
 }
 
-func text(parts *record.Parts, key string, value []byte) {
+func member(parts *record.Parts, key string, value []byte) {
 	if len(value) > 0 {
 		parts.Text(key, value)
 	}

@@ -59,6 +59,8 @@ var allowed = map[string][]string{
 	"blobfmt":                 {"record", "blobfmt/filter", "blobfmt/linezstd"},
 	"record/origin":           {"record"},
 	"record/forms":            {"record"},
+	"record/text":             {"record", "record/times"},
+	"record/trace":            {"record", "record/text", "record/times"},
 	"internal/where":          {"blobfmt/filter", "record", "internal/budget", "internal/grep", "internal/regex", "internal/spelling"},
 	"internal/globset":        {"record"},
 	"storage/lru":             {},
@@ -106,7 +108,7 @@ var allowed = map[string][]string{
 	"internal/azurelogs": {"storage/fanout", "record", "storage", "internal/azurelogs/formats"},
 
 	// 3: the ends. Sources do not know the buffer.
-	"source/body":                {"record", "record/times", "record/origin", "source/tokens"},
+	"source/body":                {"record", "record/text", "record/times", "record/trace", "record/origin", "source/tokens"},
 	"source/httpsource":          {"record", "record/ack", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling", "internal/signpost", "source/tokens"},
 	"source/natssource":          {"record", "record/origin", "source/body", "internal/count", "storage/fanout", "storage/fsys"},
 	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
@@ -120,7 +122,7 @@ var allowed = map[string][]string{
 	"source/carry":               {"record"},
 	"source/shippers":            {"source/httpsource", "source/loki", "source/otlp", "source/elastic", "source/journald", "source/splunk", "source/datadog", "source/gelf"},
 	"source/dryrun":              {"record", "source/body", "source/carry", "source/httpsource", "source/natssource", "source/shippers", "source/syslog"},
-	"source/syslog":              {"record", "record/times", "source/body", "internal/count", "internal/signpost"},
+	"source/syslog":              {"record", "record/text", "record/times", "source/body", "internal/count", "internal/signpost"},
 	"internal/grep":              {"record", "blobfmt/filter", "internal/literals", "internal/budget", "internal/regex"},
 	"internal/tally":             {"record", "internal/globset", "internal/where", "internal/count"},
 	"internal/rules":             {"record/forms", "record", "internal/globset", "internal/where", "internal/count"},
