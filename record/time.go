@@ -16,6 +16,9 @@ const (
 	daySec = 86400
 )
 
+// MaxAhead is how far the time of a record may be ahead of its arrival.
+const MaxAhead = 24 * time.Hour
+
 // ClampTime is t in Unix nanoseconds, or the nearest int64 for a time beyond the
 // years 1678 to 2261.
 func ClampTime(t time.Time) int64 {

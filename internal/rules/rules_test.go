@@ -26,8 +26,7 @@ type next struct {
 
 func (n *next) Accept(_ context.Context, r *record.Request) (record.Receipt, error) {
 	n.got = *r
-	n.got.Lines = slices.Clone(r.Lines)
-	n.got.Data = slices.Clone(r.Data)
+	n.got.Lines, n.got.Data = slices.Clone(r.Lines), slices.Clone(r.Data)
 	return n.receipt, n.err
 }
 

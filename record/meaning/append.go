@@ -19,7 +19,7 @@ type Defaults struct {
 	// Time is the effective time of a record without one.
 	Time int64
 	// Arrived is when the record came, in Unix nanoseconds. A time of a field that is more
-	// than [MaxAhead] later is passed over, and dates without a year are of the latest year
+	// than [record.MaxAhead] later is passed over, and dates without a year are of the latest year
 	// before that. 0: it is not known.
 	Arrived int64
 	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
@@ -44,7 +44,7 @@ const lineRoom = 192
 //
 // The recognised fields come first: the time, the level, the service and the message, under
 // the first of [KnownNames] that is usable; the others stay fields. A value that is no time, or
-// one more than [MaxAhead] after the arrival, is passed over, and so are empty values, objects,
+// one more than [record.MaxAhead] after the arrival, is passed over, and so are empty values, objects,
 // and a word that is no level if a field behind it has one. A date and a clock in two of the
 // fields are the time together, and stay fields. A date alone is the time if nothing else is. A
 // field passed over that is called as a part of the head gets ".original" appended to its name.
@@ -297,7 +297,7 @@ func (p *Reader) renamed(i int, h *head) (key string, skip bool) {
 	}
 	switch own := p.Key(f); string(own) {
 	case "ts":
-		if p.isEmptyTime(f) {
+		if EmptyTime(p.Value(f)) {
 			return "", true
 		}
 		return p.FreeKey("ts.original"), false
@@ -343,7 +343,8 @@ type Rejected struct {
 // AppendRejected appends the canonical line, of the service [RejectedService],
 // that keeps an invalid record: its first [MaxRejected] bytes as msg, and its length.
 func (p *Reader) AppendRejected(dst []byte, r Rejected) []byte {
-	b := p.Begin(dst, Head{Level: []byte(record.Warn.String()), Msg: record.CutText(r.Raw, record.MaxRejected)}, &Defaults{Service: record.RejectedService, Time: r.Time})
+	h := Head{Level: []byte(record.Warn.String()), Msg: record.CutText(r.Raw, record.MaxRejected)}
+	b := p.Begin(dst, h, &Defaults{Service: record.RejectedService, Time: r.Time})
 	b.Text("reason", record.CutText([]byte(r.Reason), record.MaxRejected))
 	b.Int("bytes", int64(len(r.Raw)))
 	b.Text("source", record.CutText([]byte(r.Source), record.MaxRejected))

@@ -4,22 +4,18 @@ import (
 	"bytes"
 	"math"
 	"math/bits"
-	"time"
 
 	"blobtail/record"
 	"blobtail/record/times"
 )
-
-// MaxAhead is how far the time of a record may be ahead of its arrival.
-const MaxAhead = 24 * time.Hour
 
 // findTime finds the field with the time, or -1, and its text in the source if that is canonical. It looks
 // at the names from first on. A value that cannot be the time of a record that arrived then
 // is passed over, and so is a guess that is not believed.
 func (p *Reader) findTime(first name, d *Defaults, s *record.Stamp) (at int, canonical []byte) {
 	latest := int64(math.MaxInt64)
-	if d.Arrived != 0 && d.Arrived < latest-MaxAhead.Nanoseconds() {
-		latest = d.Arrived + MaxAhead.Nanoseconds()
+	if d.Arrived != 0 && d.Arrived < latest-record.MaxAhead.Nanoseconds() {
+		latest = d.Arrived + record.MaxAhead.Nanoseconds()
 	}
 	parts := timeParts{dayAt: -1, clockAt: -1}
 	p.notes.begin(partTime)
@@ -42,7 +38,7 @@ func (p *Reader) findTime(first name, d *Defaults, s *record.Stamp) (at int, can
 				}
 			}
 			ns, part := p.readTime(f, text, d)
-			guess := isGuess(n, p.Src[f.Val:f.ValEnd])
+			guess := isGuess(n, p.Value(f))
 			switch full := part == times.Full && ns <= latest; {
 			case full && (!guess || d.believes(ns, n == nameDate)):
 				if s.Time, s.OwnTime, s.Guessed = ns, true, guess; n == nameTimestampSeconds {
@@ -55,7 +51,7 @@ func (p *Reader) findTime(first name, d *Defaults, s *record.Stamp) (at int, can
 			case parts.add(at, ns, part, latest):
 				parts.guess = parts.guess || guess && part == times.Date
 				p.notes.pass(partTime, at, reasonOf(part, false))
-			case !p.isEmptyTime(f):
+			case !EmptyTime(p.Value(f)):
 				s.TimeUnread = true
 				p.notes.pass(partTime, at, reasonOf(part, ns > latest))
 			}
@@ -82,7 +78,7 @@ func nanosBeside(p *Reader) int64 {
 	}
 	f := &p.Fields[p.Slots[nameTimestampNanos]]
 	text, _ := p.timeText(f)
-	if v, ok := numberOf(text); ok && v > 0 && v < int(time.Second) {
+	if v, ok := numberOf(text); ok && v > 0 && v < 1_000_000_000 {
 		return int64(v)
 	}
 	return 0
@@ -141,7 +137,7 @@ func (t *timeParts) time(latest int64, s *record.Stamp) (at int) {
 
 // timeText is the text of a field for parsing a time. Only strings and numbers have one.
 func (p *Reader) timeText(f *record.Field) ([]byte, bool) {
-	v := p.Src[f.Val:f.ValEnd]
+	v := p.Value(f)
 	switch c := v[0]; {
 	case c == '"':
 		return p.Text(f), true
@@ -157,7 +153,7 @@ func (p *Reader) readTime(f *record.Field, text []byte, d *Defaults) (ns int64, 
 	if text != nil {
 		return p.times.Read(text)
 	}
-	return valueTime(&p.times, p.Src[f.Val:f.ValEnd])
+	return valueTime(&p.times, p.Value(f))
 }
 
 // valueTime reads the time of a JSON value: of a text, a number, an object of a known form, or an
@@ -227,9 +223,6 @@ func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 	}
 	return 0, times.None
 }
-
-// isEmptyTime is [EmptyTime] of a field.
-func (p *Reader) isEmptyTime(f *record.Field) bool { return EmptyTime(p.Src[f.Val:f.ValEnd]) }
 
 // EmptyTime reports whether a JSON value that is no time has no contents to keep: it is null, an
 // empty text or 0.

@@ -18,7 +18,7 @@ func (p *Reader) spreadJournal() {
 		if p.Src[f.Val] != '[' || len(bytes.Trim(p.Src[f.Key:f.KeyEnd], letters)) > 0 {
 			continue
 		}
-		if all, ok := appendValues(append(fixed, p.Src[from:f.Key-1]...), p.Src[f.Key-1:f.Val], p.Src[f.Val:f.ValEnd]); ok {
+		if all, ok := appendValues(append(fixed, p.Src[from:f.Key-1]...), p.Src[f.Key-1:f.Val], p.Value(f)); ok {
 			fixed, from = all, f.ValEnd
 		}
 	}

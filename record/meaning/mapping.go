@@ -49,7 +49,7 @@ func NewMapping(of []Naming) *Mapping {
 }
 
 // With returns the mapping of a request with fields that its sender names. A record is refused if a
-// field that the sender names for the time has a value that is no time, or one more than [MaxAhead]
+// field that the sender names for the time has a value that is no time, or one more than [record.MaxAhead]
 // after the arrival. m may be nil.
 func (m *Mapping) With(names Names) *Mapping {
 	own := &Mapping{of: []Naming{{Names: names}}, sender: true}
@@ -249,7 +249,7 @@ func (p *Reader) offer(d *Defaults, parts *record.Stamp) {
 		s := record.Stamp{}
 		if parts != nil {
 			s.Service = parts.Service
-			p.passHead(d, parts)
+			p.mapped.passHead(d, parts)
 			if at, text, _ := p.serviceField(); at >= 0 {
 				s.Service = p.services.fold(text).name
 			}
@@ -261,7 +261,7 @@ func (p *Reader) offer(d *Defaults, parts *record.Stamp) {
 	}
 	p.collect(m.choose(d.Mapping, service), d.Service == "")
 	if parts != nil {
-		p.passHead(d, parts)
+		p.mapped.passHead(d, parts)
 	}
 }
 
@@ -269,7 +269,7 @@ func (p *Reader) offer(d *Defaults, parts *record.Stamp) {
 func (p *Reader) retract(s *record.Stamp) {
 	if p.mapped.now.strict && !s.OwnTime {
 		for _, f := range p.offered(partTime) {
-			if !p.isEmptyTime(f) {
+			if !EmptyTime(p.Value(f)) {
 				p.refuse(f, 0, false) // a clock alone
 			}
 		}
@@ -329,7 +329,7 @@ func (p *Reader) resolve(all []offer) []offer {
 		if o.part == part && o.place == place {
 			continue
 		}
-		if val, end := p.within(int(p.Fields[o.at].Val), o.rest); end > 0 {
+		if val, end := within(p.Src, int(p.Fields[o.at].Val), o.rest); end > 0 {
 			o.at = p.Add(val, end, nameMapped)
 			kept = append(kept, o)
 		}
@@ -339,8 +339,8 @@ func (p *Reader) resolve(all []offer) []offer {
 
 // within returns the place of a member of the object at a place of the source: of the one with a
 // name, or else for a.b of the one named b in the object a. The end is 0 for none.
-func (p *Reader) within(at int, name string) (val, end int) {
-	w := record.Walk(p.Src)
+func within(src []byte, at int, name string) (val, end int) {
+	w := record.Walk(src)
 	for w.Enter(at); ; {
 		key, i := w.Key()
 		if i < 0 {
@@ -358,7 +358,7 @@ func (p *Reader) within(at int, name string) (val, end int) {
 		case len(key) == len(name):
 			return i, i + len(value)
 		case end == 0 && name[len(key)] == '.' && value[0] == '{':
-			val, end = p.within(i, name[len(key)+1:])
+			val, end = within(src, i, name[len(key)+1:])
 		}
 	}
 }
@@ -385,7 +385,7 @@ func (p *Reader) mappedTime(d *Defaults, latest int64, s *record.Stamp) (at int,
 			s.Time, s.OwnTime = ns, true
 			return at, parts
 		case !ahead && parts.add(at, ns, part, latest):
-		case !p.isEmptyTime(f):
+		case !EmptyTime(p.Value(f)):
 			s.TimeUnread = true
 			p.refuse(f, ns, ahead)
 		}
@@ -402,7 +402,7 @@ func (p *Reader) refuse(f *record.Field, ns int64, ahead bool) {
 	case ahead:
 		m.refused = fmt.Sprintf("the time %s of the field that _time names is more than 24h ahead", record.AppendTime(nil, ns))
 	default:
-		m.refused = fmt.Sprintf("the field that _time names is no time: %s", record.CutText(p.Src[f.Val:f.ValEnd], shown))
+		m.refused = fmt.Sprintf("the field that _time names is no time: %s", record.CutText(p.Value(f), shown))
 	}
 }
 

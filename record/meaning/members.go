@@ -15,7 +15,7 @@ func (p *Reader) Head(d *Defaults) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	p.find(nameTs, d, &s)
 	at := p.last
 	h.Time, h.Unread, h.Guessed, h.Far = s.Time, s.TimeUnread, s.Guessed, s.TimeFar
-	if h.Msg = p.copied(at.msg); at.msg >= 0 && p.Fields[at.msg].Tag == nameLog {
+	if h.Msg = copied(p, at.msg); at.msg >= 0 && p.Fields[at.msg].Tag == nameLog {
 		h.Msg = bytes.TrimSuffix(h.Msg, []byte("\n"))
 	} else if at.msg < 0 {
 		h.Msg = bytes.Clone(p.message())
@@ -30,7 +30,7 @@ func (p *Reader) Head(d *Defaults) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	if h.Service = bytes.Clone(name); nested {
 		at.service = -1 // the object is a member
 	}
-	return h, p.members(&at)
+	return h, members(p, &at)
 }
 
 // Shows returns the time and the level that the object scanned last has by its fields, the time in
@@ -41,7 +41,7 @@ func (p *Reader) Shows(d *Defaults) (s record.Stamp, l record.Level, msg []byte)
 }
 
 // members iterates over the members that are not in a head.
-func (p *Reader) members(h *head) iter.Seq2[[]byte, []byte] {
+func members(p *Reader, h *head) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for i := range p.Fields {
 			if h != nil && (i == h.time || i == h.level || i == h.service || i == h.msg) {
@@ -51,7 +51,7 @@ func (p *Reader) members(h *head) iter.Seq2[[]byte, []byte] {
 			if h != nil && p.IsEmpty(f) && isHead(p.Key(f)) {
 				continue
 			}
-			if !yield(p.Key(f), p.Src[f.Val:f.ValEnd]) {
+			if !yield(p.Key(f), p.Value(f)) {
 				return
 			}
 		}
@@ -69,7 +69,7 @@ func isHead(key []byte) bool {
 
 // copied returns the text of a string, or the JSON of any other value; nil for null, and for
 // the index -1.
-func (p *Reader) copied(at int) []byte {
+func copied(p *Reader, at int) []byte {
 	if at < 0 {
 		return nil
 	}

@@ -72,7 +72,7 @@ func (p *Reader) findLevel() (at int, l record.Level) {
 // plainLevel is the level of the field level, as canonical lines have it, or a number that no word is beside.
 func (p *Reader) plainLevel(f *record.Field) (l record.Level) {
 	l = record.Other
-	if v := p.Src[f.Val:f.ValEnd]; v[0] == '"' {
+	if v := p.Value(f); v[0] == '"' {
 		l = record.LevelOf(v[1 : len(v)-1])
 	} else if p.found()[kindLevel/perKind] == 1 && isDigit(v[0]) {
 		l, p.notes.by = p.found().levelOf(kindLevel, v)
@@ -91,7 +91,7 @@ func (p *Reader) isOwnLevel(f *record.Field) bool {
 
 // levelOf returns the level that a field has under its name. by is the scale that its number is on.
 func (p *Reader) levelOf(f *record.Field) (l record.Level, by *scale) {
-	v := p.Src[f.Val:f.ValEnd]
+	v := p.Value(f)
 	switch {
 	case v[0] == '"':
 		if l := record.LevelOf(v[1 : len(v)-1]); l != record.Other && f.Tag != nameS {
@@ -256,7 +256,7 @@ func (p *Reader) path(n name, path string) []byte {
 		return nil
 	}
 	f := &p.Fields[p.Slots[n]]
-	v := p.Src[f.Val:f.ValEnd]
+	v := p.Value(f)
 	_, rest, more := strings.Cut(path, ".")
 	for key := ""; more; {
 		if key, rest, more = strings.Cut(rest, "."); len(v) == 0 || v[0] != '{' {

@@ -1,3 +1,12 @@
+// Package meaning finds the head of a foreign record: its time, level, message and service. A source
+// gives objects to a [Reader], Scan and then AppendLine, or records by parts, [Reader.Begin]; invalid
+// ones go through [Reader.AppendRejected]: nothing is dropped.
+//
+// The four have many names in the records of loggers: [KnownNames] is their order, and tables.go and
+// names.go are the tables. A [Mapping] has the names of an operator or a sender, which come first. A
+// value that cannot be the part is passed over, and [Reader.Why] tells of it.
+//
+// The package reads no text: [Defaults.Seek] looks into a message that is one.
 package meaning
 
 import (

@@ -20,17 +20,17 @@ func (p *Reader) Remap(dst, line []byte, s record.Stamp, d *Defaults, sought boo
 	p.Found = record.Tags{} // the names of fields say nothing
 	was := s
 	p.offer(d, &s)
-	own := head{time: headTime, level: headLevel, service: headService, msg: headMsg}
 	h := &p.last
-	*h = own
+	*h = head{time: headTime, level: headLevel, service: headService, msg: headMsg}
 	p.remapHead(h, &s, d)
 	named := h.level != headLevel || !p.parts.assumed && (s.Level != record.Other || !p.IsEmpty(&p.Fields[headLevel]))
-	s.OwnTime = s.OwnTime && !(p.parts.observed && h.time == own.time)
+	s.OwnTime = s.OwnTime && !(p.parts.observed && h.time == headTime)
 	if f := &p.Fields[h.msg]; d.Seek != nil && !sought && !(named && s.OwnTime) && p.Src[f.Val] == '"' {
 		p.soughtOr(d, p.Text(f), &s, named)
 	}
 	s.OwnTime = s.OwnTime || p.parts.observed
-	if h.time == own.time && h.level == own.level && h.service == own.service && h.msg == own.msg && s.Level == was.Level && s.Time == was.Time {
+	moved := h.time != headTime || h.level != headLevel || h.service != headService || h.msg != headMsg
+	if !moved && s.Level == was.Level && s.Time == was.Time {
 		p.retract(&s)
 		return dst, s, false
 	}
@@ -56,8 +56,8 @@ const (
 )
 
 // passHead passes over a time and a service of the head that are not the sender's.
-func (p *Reader) passHead(d *Defaults, s *record.Stamp) {
-	p.mapped.offers = slices.DeleteFunc(p.mapped.offers, func(o offer) bool {
+func (m *mapped) passHead(d *Defaults, s *record.Stamp) {
+	m.offers = slices.DeleteFunc(m.offers, func(o offer) bool {
 		return o.at == headTime && !s.OwnTime || o.at == headService && s.Service == cmp.Or(d.Fallback, record.UnknownService)
 	})
 }
@@ -93,22 +93,25 @@ func (p *Reader) appendRest(dst []byte, h *head, was *record.Stamp, d *Defaults)
 		switch key := p.Key(f); {
 		case i >= headEnd:
 			dst = append(dst, key...)
-		case i == headTime && !was.OwnTime, i == headService && !p.ownService(was, d), p.IsEmpty(f):
+		case i == headTime && !was.OwnTime, i == headService && !ownService(p, was, d), p.IsEmpty(f):
 			dst = dst[:len(dst)-2]
 			continue
 		default:
 			dst = append(dst, p.FreeKey(string(key)+".original")...)
 		}
 		dst = append(dst, '"', ':')
-		dst = append(dst, p.Src[f.Val:f.ValEnd]...)
+		dst = append(dst, p.Value(f)...)
 	}
 	return dst
 }
 
 // ownService reports whether the head of a line has the sender's service, and no field has it too.
-func (p *Reader) ownService(was *record.Stamp, d *Defaults) bool {
+func ownService(p *Reader, was *record.Stamp, d *Defaults) bool {
 	own, ok := record.Member(p.Src, "service.name")
-	return was.Service != cmp.Or(d.Fallback, record.UnknownService) && !(ok && record.FoldService(string(record.TextOf(own))) == was.Service)
+	if was.Service == cmp.Or(d.Fallback, record.UnknownService) {
+		return false
+	}
+	return !ok || record.FoldService(string(record.TextOf(own))) != was.Service
 }
 
 // Remapped explains the parts of the head that the last call of [Reader.Remap] has found in fields.
@@ -116,7 +119,7 @@ func (p *Reader) Remapped(w *Why) {
 	at := [numParts]int{p.last.time, p.last.level, p.last.msg, p.last.service}
 	for i, own := range [numParts]int{headTime, headLevel, headMsg, headService} {
 		if at[i] != own {
-			w.parts[i] = p.mappedCause(headPart(i), at[i])
+			w.parts[i] = p.mapped.cause(headPart(i), at[i])
 		}
 	}
 }

@@ -61,8 +61,12 @@ type span struct {
 
 // The spans of OpenTelemetry and of Windows, under several names.
 var (
-	otlpSpans    = [...]span{{1, 4, record.Trace}, {5, 8, record.Debug}, {9, 12, record.Info}, {13, 16, record.Warn}, {17, 20, record.Error}, {21, 24, record.Critical}}
-	windowsSpans = [...]span{{0, 0, record.Info}, {1, 1, record.Critical}, {2, 2, record.Error}, {3, 3, record.Warn}, {4, 4, record.Info}, {5, 5, record.Trace}}
+	otlpSpans = [...]span{
+		{1, 4, record.Trace}, {5, 8, record.Debug}, {9, 12, record.Info}, {13, 16, record.Warn}, {17, 20, record.Error}, {21, 24, record.Critical},
+	}
+	windowsSpans = [...]span{
+		{0, 0, record.Info}, {1, 1, record.Critical}, {2, 2, record.Error}, {3, 3, record.Warn}, {4, 4, record.Info}, {5, 5, record.Trace},
+	}
 )
 
 // scales are tried in their order.
@@ -72,11 +76,13 @@ var scales = [...]scale{
 	{name: nameSeverityNum2, by: "OpenTelemetry", spans: otlpSpans[:]},
 	// {"levelno":40}; docs.python.org/3/library/logging.html#logging-levels
 	{name: nameLevelNo, by: "Python", spans: []span{
-		{1, 9, record.Trace}, {10, 19, record.Debug}, {20, 29, record.Info}, {30, 39, record.Warn}, {40, 49, record.Error}, {50, 99, record.Critical},
+		{1, 9, record.Trace}, {10, 19, record.Debug}, {20, 29, record.Info}, {30, 39, record.Warn},
+		{40, 49, record.Error}, {50, 99, record.Critical},
 	}},
 	// {"level_value":40000}; github.com/logfellow/logstash-logback-encoder
 	{name: nameLevelValue, by: "Logback", spans: []span{
-		{1, 9999, record.Trace}, {10000, 19999, record.Debug}, {20000, 29999, record.Info}, {30000, 39999, record.Warn}, {40000, 49999, record.Error},
+		{1, 9999, record.Trace}, {10000, 19999, record.Debug}, {20000, 29999, record.Info},
+		{30000, 39999, record.Warn}, {40000, 49999, record.Error},
 		{50000, 99999, record.Critical},
 	}},
 	// {"Type":"AppTraces","SeverityLevel":3}; learn.microsoft.com/azure/azure-monitor/reference/tables/apptraces
@@ -101,10 +107,13 @@ var scales = [...]scale{
 	// {"lastTimestamp":"2026-11-20T10:00:06Z","type":"Normal"}
 	{name: nameType, by: "Kubernetes", word: "Normal"},
 	// {"severity":3}; RFC 5424
-	{open: true, by: "syslog", spans: []span{{0, 2, record.Critical}, {3, 3, record.Error}, {4, 4, record.Warn}, {5, 6, record.Info}, {7, 7, record.Debug}}},
+	{open: true, by: "syslog", spans: []span{
+		{0, 2, record.Critical}, {3, 3, record.Error}, {4, 4, record.Warn}, {5, 6, record.Info}, {7, 7, record.Debug},
+	}},
 	// {"level":30}; getpino.io, github.com/trentm/node-bunyan
 	{open: true, by: "pino and bunyan", spans: []span{
-		{10, 10, record.Trace}, {20, 20, record.Debug}, {30, 30, record.Info}, {40, 40, record.Warn}, {50, 50, record.Error}, {60, 60, record.Critical},
+		{10, 10, record.Trace}, {20, 20, record.Debug}, {30, 30, record.Info}, {40, 40, record.Warn},
+		{50, 50, record.Error}, {60, 60, record.Critical},
 	}},
 	// {"level":400,"channel":"app"}; github.com/Seldaek/monolog, 01-usage
 	{name: nameLevel, open: true, by: "Monolog", spans: []span{
@@ -112,7 +121,9 @@ var scales = [...]scale{
 		{500, 500, record.Critical}, {550, 550, record.Critical}, {600, 600, record.Critical},
 	}},
 	// {"level":8,"msg":"x"}; pkg.go.dev/log/slog#Level
-	{name: nameLevel, open: true, by: "slog", spans: []span{{-8, -8, record.Trace}, {-4, -4, record.Debug}, {8, 8, record.Error}, {12, 12, record.Critical}}},
+	{name: nameLevel, open: true, by: "slog", spans: []span{
+		{-8, -8, record.Trace}, {-4, -4, record.Debug}, {8, 8, record.Error}, {12, 12, record.Critical},
+	}},
 	// {"severity":500}; cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry#LogSeverity
 	{name: nameSeverity, open: true, by: "Google", spans: []span{
 		{100, 100, record.Debug}, {200, 200, record.Info}, {300, 300, record.Info}, {400, 400, record.Warn}, {500, 500, record.Error},

@@ -138,15 +138,15 @@ func (p *Reader) Sought() (ns, level bool) { return p.last.soughtTime, p.last.so
 
 // field is the cause of a part that is a field, or a member that a mapping names.
 func (p *Reader) field(part headPart, at int) Cause {
-	if c := p.mappedCause(part, at); c.Place == FromMember {
+	if c := p.mapped.cause(part, at); c.Place == FromMember {
 		return c
 	}
-	return Cause{Place: FromField, Name: p.keyText(at)}
+	return Cause{Place: FromField, Name: keyText(p, at)}
 }
 
 // mappedCause is the cause of a part that a mapping names, in the words of that.
-func (p *Reader) mappedCause(part headPart, at int) (c Cause) {
-	for _, o := range p.mapped.before {
+func (m *mapped) cause(part headPart, at int) (c Cause) {
+	for _, o := range m.before {
 		if o.part == part && o.at == at {
 			if c = (Cause{Place: FromField, Name: o.name}); o.rest != "" {
 				c.Place = FromMember
@@ -157,7 +157,7 @@ func (p *Reader) mappedCause(part headPart, at int) (c Cause) {
 }
 
 // keyText is the key of a field.
-func (p *Reader) keyText(at int) string {
+func keyText(p *Reader, at int) string {
 	return string(record.AppendUnescaped(nil, p.Key(&p.Fields[at])))
 }
 
@@ -244,17 +244,17 @@ func (p *Reader) cause(part headPart, at int, used ...int) (c Cause) {
 	}
 	for i := 0; part <= partLevel && i < len(p.notes.passed[part]); i++ {
 		if n := p.notes.passed[part][i]; n.at != at && !slices.Contains(used, n.at) {
-			c.Passed = append(c.Passed, Passed{p.keyText(n.at), p.shown(n.at), reasons[n.reason]})
+			c.Passed = append(c.Passed, Passed{keyText(p, n.at), shown(p, n.at), reasons[n.reason]})
 		}
 	}
 	return c
 }
 
 // shown is the beginning of a value, as it stands in the source.
-func (p *Reader) shown(at int) string {
+func shown(p *Reader, at int) string {
 	const most = 60
 	f := &p.Fields[at]
-	v := p.Src[f.Val:f.ValEnd]
+	v := p.Value(f)
 	if len(v) <= most {
 		return string(v)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"blobtail/record/meaning"
+	"blobtail/record/trace"
 )
 
 // A ledger is a sink that records its share of the bytes of a body.
@@ -231,7 +232,7 @@ func (l *joinLedger) Object(raw []byte, end int) bool {
 }
 
 func (l *joinLedger) Record(raw []byte, places, end int) bool {
-	if lines := linesOf(raw); len(lines) != places || len(lines) > mostTraceLines || len(lines) > 1 && len(raw) > longestTrace {
+	if lines := linesOf(raw); len(lines) != places || len(lines) > trace.MaxLines || len(lines) > 1 && len(raw) > trace.MaxBytes {
 		l.t.Fatalf("%d lines at %d places, %d bytes", len(lines), places, len(raw))
 	}
 	l.all, l.places = append(l.all, raw), l.places+places

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/text"
 	"blobtail/record/times"
 )
 
@@ -32,23 +34,23 @@ func FuzzTimes(f *testing.F) {
 			t.Fatal(err)
 		}
 		_, field := p.AppendLine(nil, &meaning.Defaults{Service: "a", Time: at, Arrived: at})
-		inTime := (part == times.Full || part == times.Date) && alone <= at+meaning.MaxAhead.Nanoseconds()
+		inTime := (part == times.Full || part == times.Date) && alone <= at+record.MaxAhead.Nanoseconds()
 		if field.OwnTime != inTime || inTime && field.Time != alone {
 			t.Fatalf("%q is %d, part %d, and in a field %d, %v", s, alone, part, field.Time, field.OwnTime)
 		}
 		if ns, ok := meaning.ReadTime(object[len(`{"time":`):len(object)-1], at); ok && ns != alone {
 			t.Fatalf("%q is %d, and as a value %d", s, alone, ns)
 		}
-		_, line, ok := textTime(&r, []byte(s))
-		if ok && part == times.Full && line != alone {
-			t.Fatalf("%q is %d, and as a line %d", s, alone, line)
+		var line text.Stamp
+		if line.Read(&r, []byte(s)) && part == times.Full && line.NS != alone {
+			t.Fatalf("%q is %d, and as a line %d", s, alone, line.NS)
 		}
-		if text := strings.TrimSpace(s); text != "" && text[0] != '{' && text[len(text)-1] != '}' {
+		if msg := strings.TrimSpace(s); msg != "" && msg[0] != '{' && msg[len(msg)-1] != '}' {
 			k := newSeeker()
 			k.times.Now = at
 			want := int64(0)
-			if _, ns, ok := textTime(&r, []byte(text)); ok && ns <= at+meaning.MaxAhead.Nanoseconds() {
-				want = ns
+			if line.ReadPast(&r, []byte(msg)) {
+				want = line.NS
 			}
 			if ns, _ := k.seek([]byte(s), false); ns != want {
 				t.Fatalf("%q is %d as a line, and in a message %d", s, want, ns)

@@ -131,7 +131,7 @@ func (g *Gatherer) Arrive(a Arrival) {
 // Source is that of the arrival.
 func (g *Gatherer) Source() string { return g.arrival.Source }
 
-func (g *Gatherer) latest() int64 { return g.arrival.Time + meaning.MaxAhead.Nanoseconds() }
+func (g *Gatherer) latest() int64 { return g.arrival.Time + record.MaxAhead.Nanoseconds() }
 
 // NewGatherer makes a Gatherer.
 func NewGatherer() *Gatherer {

@@ -6,7 +6,9 @@ import (
 
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/text"
 	"blobtail/record/times"
+	"blobtail/record/trace"
 )
 
 // A seeker looks for the time and the level in the message of a record that lacks one of them:
@@ -57,20 +59,20 @@ func (s *seeker) stamp(msg []byte, to *record.Stamp) record.Level {
 // seek returns the time and the level that a message shows, 0 and Other for none. timed says that
 // no time is needed.
 func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
-	s.found = sought{indented: isIndented(msg)}
+	s.found = sought{indented: text.IsIndented(msg)}
 	msg = bytes.TrimSpace(msg)
 	if len(msg) == 0 {
 		return 0, record.Other
 	}
-	if level, ok := sentence(msg); ok {
+	if level, ok := text.Sentence(msg); ok {
 		s.found.word = level
 		return 0, record.ParseLevel(level)
 	}
-	if msg = behindPrefixes(msg); len(msg) == 0 {
+	if msg = trace.BehindPrefixes(msg); len(msg) == 0 {
 		return 0, record.Other
 	}
 	if s.main != nil {
-		if word := namedLevel(msg, s.main.NamesOfLevel()); word != nil {
+		if word := text.NamedLevel(msg, s.main.NamesOfLevel()); word != nil {
 			ns, _ = s.text(msg)
 			s.found.word = word
 			return ns, record.ParseLevel(word)
@@ -96,7 +98,7 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 		return ns, l
 	}
 	// JSON behind a head, such as that of CRI.
-	if at := bytes.IndexByte(msg[:min(len(msg), levelReach)], '{'); at > 0 {
+	if at := bytes.IndexByte(msg[:min(len(msg), text.Reach)], '{'); at > 0 {
 		return s.behind(msg, at, ns, l)
 	}
 	return ns, l
@@ -112,7 +114,7 @@ func (s *seeker) behind(msg []byte, at int, ns int64, l record.Level) (int64, re
 	switch {
 	case ns != 0:
 		s.found.stamp, s.found.timeWithin, s.found.farWithin, s.found.guessed = head.stamp, false, false, head.guessed
-	case inner != 0 && !isHead(msg[:at]):
+	case inner != 0 && !text.IsHead(msg[:at]):
 		if s.found.guessed = s.times.Believes(inner); !s.found.guessed {
 			s.found.far, s.found.timeWithin, inner = record.AppendTime(nil, inner), false, 0
 		}
@@ -127,24 +129,20 @@ func (s *seeker) behind(msg []byte, at int, ns int64, l record.Level) (int64, re
 
 // text looks into a text.
 func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
-	end := lineEnd(msg, 0)
+	end := text.LineEnd(msg, 0)
 	first := msg[:end]
-	var at stamp
-	timed := at.read(&s.times, first)
-	switch {
-	case !timed:
-	case s.times.Now != 0 && at.ns > s.times.Now+meaning.MaxAhead.Nanoseconds():
-		at, timed = stamp{rest: first}, false
-	case s.found.indented && at.head:
-		at.head, timed = false, at.judge(&s.times, first)
+	var at text.Stamp
+	timed := at.ReadPast(&s.times, first)
+	if timed && s.found.indented && at.Head {
+		at.Head, timed = false, at.Judge(&s.times, first)
 	}
-	level := textLevel(&s.times, at.rest, timed && len(at.rest) < end)
+	level := text.Level(&s.times, at.Rest, timed && len(at.Rest) < end)
 	if level == nil {
-		level = traceLevel(&s.times, msg, at.rest, end)
+		level = trace.Level(&s.times, msg, at.Rest, end)
 	}
-	ns, s.found.stamp, s.found.word, s.found.guessed = at.ns, at.text, level, timed && !at.head
-	if at.far {
-		s.found.far = at.text
+	ns, s.found.stamp, s.found.word, s.found.guessed = at.NS, at.Text, level, timed && !at.Head
+	if at.Far {
+		s.found.far = at.Text
 	}
 	if level == nil {
 		return ns, record.Other

@@ -6,6 +6,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/text"
 )
 
 // A Watch is told of the records of a body, in their order there. A [Seen] is valid until it
@@ -101,11 +102,11 @@ func (g *Gatherer) whySought(w *meaning.Why, msg []byte) {
 const tooFar = "guessed, too far"
 
 // textCause is the cause of a level that a text shows: a word in its first line, or a trace.
-func textCause(text, word []byte) meaning.Cause {
-	switch first := text[:lineEnd(text, 0)]; {
-	case uncaught(first) != nil:
+func textCause(msg, word []byte) meaning.Cause {
+	switch first := msg[:text.LineEnd(msg, 0)]; {
+	case text.Uncaught(first) != nil:
 		return meaning.Cause{Place: meaning.FromTrace}
-	case bytes.Contains(text, word):
+	case bytes.Contains(msg, word):
 		return meaning.Cause{Place: meaning.FromText, Text: string(word)}
 	case string(word) == "error", string(word) == "critical":
 		return meaning.Cause{Place: meaning.FromTrace}
@@ -115,15 +116,15 @@ func textCause(text, word []byte) meaning.Cause {
 
 // why explains the head of a line of text, and of those that belong to it. own says that it has a
 // time, and named that it has a level.
-func (m *mixed) why(w *meaning.Why, h *meaning.Head, at *stamp, own, named bool) {
+func (m *mixed) why(w *meaning.Why, h *meaning.Head, at *text.Stamp, own, named bool) {
 	w.Message().Place = meaning.FromText
 	switch {
 	case own:
-		*w.Time() = meaning.Cause{Place: meaning.FromText, Text: string(at.text)}
-	case at.far:
-		w.Time().Pass("", at.text, tooFar)
-	case at.text != nil:
-		w.Time().Pass("", at.text, meaning.TooFarAhead)
+		*w.Time() = meaning.Cause{Place: meaning.FromText, Text: string(at.Text)}
+	case at.Far:
+		w.Time().Pass("", at.Text, tooFar)
+	case at.Text != nil:
+		w.Time().Pass("", at.Text, meaning.TooFarAhead)
 	}
 	switch {
 	case own, h.Time == 0:
@@ -134,7 +135,7 @@ func (m *mixed) why(w *meaning.Why, h *meaning.Head, at *stamp, own, named bool)
 	}
 	switch {
 	case len(h.Level) == 0:
-	case named, m.lines.form == none && !m.lines.framed: // java.util.logging has it in the second line
+	case named, !m.lines.IsTrace(): // java.util.logging has it in the second line
 		*w.Level() = textCause(h.Msg, h.Level)
 	default:
 		w.Level().Place = meaning.FromTrace

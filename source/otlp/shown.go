@@ -17,7 +17,7 @@ func (w *walker) seen(h *meaning.Head) {
 			continue
 		}
 		w.scratch = appendJSON(w.scratch[:0], m.value)
-		if t, ok := meaning.ReadTime(w.scratch, w.to.Arrived()); ok && t%day != 0 && t <= w.to.Arrived()+int64(meaning.MaxAhead) {
+		if t, ok := meaning.ReadTime(w.scratch, w.to.Arrived()); ok && t%day != 0 && t <= w.to.Arrived()+int64(record.MaxAhead) {
 			h.Time, best, name = t, place, "body."+string(m.key)
 		}
 	}

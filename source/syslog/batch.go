@@ -11,6 +11,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/text"
 	"blobtail/record/times"
 	"blobtail/source/body"
 )
@@ -146,7 +147,7 @@ func (b *batch) record(raw []byte, from *peer) {
 	if m.plain || m.app == nil {
 		if h, members = b.object(&m); members == nil && m.plain {
 			b.s.metrics.plain.Inc()
-			m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
+			m.time, _ = text.Time(&b.parser.times, m.msg) // FortiGate has it in pairs
 		}
 	}
 	if b.s.o.Fields.Named() == nil && !b.mayWrite(m.app) {
@@ -158,7 +159,7 @@ func (b *batch) record(raw []byte, from *peer) {
 		h.Msg = m.msg
 	}
 	// A device's clock may be wrong, and the device does not send its messages again.
-	wrong := h.Time > b.parser.times.Now+meaning.MaxAhead.Nanoseconds()
+	wrong := h.Time > b.parser.times.Now+record.MaxAhead.Nanoseconds()
 	if wrong {
 		h.Time, h.Unread = 0, true
 	}
@@ -179,18 +180,18 @@ func (b *batch) record(raw []byte, from *peer) {
 	if host == nil {
 		host = from.host
 	}
-	text(parts, "host", host)
+	member(parts, "host", host)
 	if m.priority >= 0 {
-		text(parts, "facility", facility(m.priority/8))
+		member(parts, "facility", facility(m.priority/8))
 	}
 	if wrong {
-		text(parts, "ts", m.stamp)
+		member(parts, "ts", m.stamp)
 	}
-	text(parts, "service", m.own)
-	text(parts, "procid", m.procID)
-	text(parts, "msgid", m.msgID)
-	text(parts, "seq", m.sequence)
-	text(parts, "node", m.node)
+	member(parts, "service", m.own)
+	member(parts, "procid", m.procID)
+	member(parts, "msgid", m.msgID)
+	member(parts, "seq", m.sequence)
+	member(parts, "node", m.node)
 	b.data(parts, m.data)
 	b.g.Record(raw, 1, 0)
 }
@@ -242,7 +243,7 @@ func (b *batch) why(m *message, wrong bool) *meaning.Why {
 	return w
 }
 
-func text(parts *meaning.Parts, key string, value []byte) {
+func member(parts *meaning.Parts, key string, value []byte) {
 	if len(value) > 0 {
 		parts.Text(key, value)
 	}

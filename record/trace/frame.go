@@ -1,6 +1,10 @@
-package body
+package trace
 
-import "bytes"
+import (
+	"bytes"
+
+	"blobtail/record/text"
+)
 
 // isFrame reports whether a line, without its indentation, has the whole form of a call in a stack
 // trace.
@@ -30,10 +34,10 @@ func isFrame(s []byte) bool {
 			return true
 		}
 	}
-	if isDigit(s[0]) && isClickHouse(s) {
+	if text.IsDigit(s[0]) && isClickHouse(s) {
 		return true
 	}
-	if n := bytes.IndexByte(s, ':'); n > 0 && n+1 < len(s) && isDigit(s[n+1]) && (isRuby(s) || isLua(s) || isZig(s)) {
+	if n := bytes.IndexByte(s, ':'); n > 0 && n+1 < len(s) && text.IsDigit(s[n+1]) && (isRuby(s) || isLua(s) || isZig(s)) {
 		return true
 	}
 	return isGoPlace(s) || isPerl(s)
@@ -66,7 +70,7 @@ func isCall(c []byte) bool {
 // isPlace reports whether a text is a file and the number of a line: app/x.js:5 or node:fs:601:3
 func isPlace(s []byte) bool {
 	n := len(s)
-	for n > 0 && isDigit(s[n-1]) {
+	for n > 0 && text.IsDigit(s[n-1]) {
 		n--
 	}
 	return n > 1 && n < len(s) && s[n-1] == ':' && (bytes.ContainsAny(s[:n], "./\\<") || bytes.HasPrefix(s, []byte("node:")))
@@ -80,10 +84,10 @@ func isPythonFrame(s []byte) bool {
 	}
 	n := bytes.Index(s, []byte(`", line `))
 	at := n + len(`", line `)
-	if n < 0 || at >= len(s) || !isDigit(s[at]) {
+	if n < 0 || at >= len(s) || !text.IsDigit(s[at]) {
 		return false
 	}
-	for at < len(s) && isDigit(s[at]) {
+	for at < len(s) && text.IsDigit(s[at]) {
 		at++
 	}
 	return at == len(s) || s[at] == ',' || s[at] == '.' || s[at] == ')' || bytes.HasPrefix(s[at:], []byte(" in "))
@@ -96,13 +100,13 @@ func isSyntax(s []byte) bool {
 		return false
 	}
 	_, line, ok := bytes.Cut(s, []byte(`", line `))
-	return ok && allDigits(line)
+	return ok && text.AllDigits(line)
 }
 
 // isNumbered reports whether a line is a call with its number: of PHP, Dart, gdb, a sanitizer.
 func isNumbered(s []byte) bool {
 	n := 1
-	for n < len(s) && isDigit(s[n]) {
+	for n < len(s) && text.IsDigit(s[n]) {
 		n++
 	}
 	if n == 1 || n == len(s) || s[n] != ' ' {
@@ -121,7 +125,7 @@ func isElided(s []byte) bool {
 		return false
 	}
 	n, rest, _ := bytes.Cut(n, []byte(" "))
-	return allDigits(n) && (string(rest) == "more" || bytes.HasPrefix(rest, []byte("common frames ")) || bytes.HasPrefix(rest, []byte("lines matching ")) || bytes.HasPrefix(rest, []byte("levels")))
+	return text.AllDigits(n) && (string(rest) == "more" || bytes.HasPrefix(rest, []byte("common frames ")) || bytes.HasPrefix(rest, []byte("lines matching ")) || bytes.HasPrefix(rest, []byte("levels")))
 }
 
 // isOCaml reports whether a line is a call of OCaml: Called from M.f in file "x.ml", line 1
@@ -134,10 +138,10 @@ func isOCaml(s []byte) bool {
 func isRuby(s []byte) bool {
 	s = bytes.TrimPrefix(s, []byte("from "))
 	n := bytes.IndexByte(s, ':')
-	if n < 1 || bytes.IndexByte(s[:n], ' ') >= 0 || n+1 >= len(s) || !isDigit(s[n+1]) {
+	if n < 1 || bytes.IndexByte(s[:n], ' ') >= 0 || n+1 >= len(s) || !text.IsDigit(s[n+1]) {
 		return false
 	}
-	for n++; n < len(s) && (isDigit(s[n]) || s[n] == ':'); n++ {
+	for n++; n < len(s) && (text.IsDigit(s[n]) || s[n] == ':'); n++ {
 	}
 	rest, ok := bytes.CutPrefix(bytes.TrimLeft(s[n:], " "), []byte("in "))
 	return ok && len(rest) > 1 && (rest[0] == '\'' || rest[0] == '`')
@@ -146,7 +150,7 @@ func isRuby(s []byte) bool {
 // isLua reports whether a line is a call of Lua: x.lua:1: in function 'f'
 func isLua(s []byte) bool {
 	n := bytes.Index(s, []byte(": in "))
-	if n < 3 || !isDigit(s[n-1]) || bytes.IndexByte(s[:n], ' ') >= 0 {
+	if n < 3 || !text.IsDigit(s[n-1]) || bytes.IndexByte(s[:n], ' ') >= 0 {
 		return false
 	}
 	rest := s[n+len(": in "):]
@@ -162,12 +166,12 @@ func isZig(s []byte) bool {
 
 // isPerl reports whether a line is a call of Perl: main::f(1) called at x.pl line 9
 func isPerl(s []byte) bool {
-	if last := s[len(s)-1]; !isDigit(last) && last != '.' {
+	if last := s[len(s)-1]; !text.IsDigit(last) && last != '.' {
 		return false
 	}
 	n := bytes.Index(s, []byte(" called at "))
 	at := bytes.LastIndex(s, []byte(" line "))
-	return n > 0 && at > n && at+len(" line ") < len(s) && isDigit(s[at+len(" line ")])
+	return n > 0 && at > n && at+len(" line ") < len(s) && text.IsDigit(s[at+len(" line ")])
 }
 
 // isGoPlace reports whether a line is the place of a call of Go: /app/main.go:8 +0x1d
@@ -191,13 +195,13 @@ func isGinPlace(s []byte) bool {
 // isGoFile reports whether a text is a file of Go and a line in it: /app/main.go:8
 func isGoFile(s []byte) bool {
 	n := bytes.LastIndexByte(s, ':')
-	return n > 3 && allDigits(s[n+1:]) && bytes.HasSuffix(s[:n], []byte(".go"))
+	return n > 3 && text.AllDigits(s[n+1:]) && bytes.HasSuffix(s[:n], []byte(".go"))
 }
 
 // isClickHouse reports whether a line is a call of ClickHouse: 0. DB::f(int) @ 0x0c8a in /usr/bin/clickhouse
 func isClickHouse(s []byte) bool {
 	n, call, ok := bytes.Cut(s, []byte(". "))
-	return ok && allDigits(n) && (bytes.Contains(call, []byte(" @ 0x")) || bytes.HasPrefix(call, []byte("inlined from ")) ||
+	return ok && text.AllDigits(n) && (bytes.Contains(call, []byte(" @ 0x")) || bytes.HasPrefix(call, []byte("inlined from ")) ||
 		bytes.HasPrefix(call, []byte("0x")) || bytes.Contains(call, []byte(") [0x")))
 }
 

@@ -1,4 +1,4 @@
-package body
+package text
 
 import (
 	"bytes"
@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// levelReach is how many bytes behind the time may have a level, and levelWords how many
+	// Reach is how many bytes behind the time may have a level, and levelWords how many
 	// words.
-	levelReach = 160
+	Reach      = 160
 	levelWords = 12
 	// levelNames is how many words behind a time may stand before a level in upper case:
 	// those of a host, a thread, a logger.
@@ -18,22 +18,23 @@ const (
 
 // lineLevel returns the level of a line with its time.
 func lineLevel(r *times.Reader, line []byte) []byte {
-	rest, _, timed := textTime(r, line)
-	return textLevel(r, rest, timed && len(rest) < len(line))
+	var at Stamp
+	at.Read(r, line)
+	return Level(r, at.Rest, len(at.Rest) < len(line))
 }
 
 // withoutColours returns the beginning of a line without the codes of colours, or the line
 // itself if it has none there.
 func withoutColours(line []byte) []byte {
-	const reach = 4 * levelReach
+	const reach = 4 * Reach
 	head := line[:min(len(line), reach)]
-	if plain := uncoloured(head); len(plain) < len(head) {
+	if plain := Uncoloured(head); len(plain) < len(head) {
 		return plain
 	}
 	return line
 }
 
-// textLevel finds the level of a line of text. It returns a part of the line, or a word for
+// Level finds the level of a line of text. It returns a part of the line, or a word for
 // it, or nil. rest is the line behind its time, if timed.
 //
 // A word is a level only where loggers write one, because sentences have such words too:
@@ -41,17 +42,17 @@ func withoutColours(line []byte) []byte {
 // glog at the beginning; a word in brackets or before a colon, in any case; a word in upper case, or
 // in any case right behind a time. Names in brackets, numbers and words before ":" or "|" may stand
 // before it. Behind a time so may other words, before one in upper case.
-func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
+func Level(r *times.Reader, rest []byte, timed bool) []byte {
 	rest = withoutColours(rest)
 	if timed {
-		if line := behindStream(rest); line != nil {
+		if _, line, _, ok := Stream(rest); ok && len(line) > 0 {
 			return lineLevel(r, line)
 		}
 	}
 	if word, ok := logfmtLevel(rest); ok {
 		return word
 	}
-	if word, ok := priority(rest[skipBlanks(rest, 0):]); ok {
+	if word, ok := priority(rest[SkipBlanks(rest, 0):]); ok {
 		return word
 	}
 	if timed && len(rest) > 0 && rest[0] == ',' {
@@ -59,7 +60,7 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 			return word
 		}
 	}
-	if word := uncaught(rest); word != nil {
+	if word := Uncaught(rest); word != nil {
 		return word
 	}
 	if word := headLetter(rest); word != nil {
@@ -68,7 +69,7 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 	if word := formLevel(rest, timed); word != nil {
 		return word
 	}
-	s := levelScan{rest: rest[:min(len(rest), levelReach)], behind: timed, names: -1}
+	s := levelScan{rest: rest[:min(len(rest), Reach)], behind: timed, names: -1}
 	if timed {
 		s.names = levelNames
 	}
@@ -81,7 +82,7 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 			break
 		}
 	}
-	if timed || len(rest) > len("Nov 20 15:04:05") && isCalendar(rest[:3]) {
+	if timed || len(rest) > len("Nov 20 15:04:05") && IsCalendar(rest[:3]) {
 		return tagged(rest)
 	}
 	return nil
@@ -90,9 +91,9 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 // priority returns the level of the priority of syslog that a line begins with, perhaps behind
 // the number of its bytes. ok is false if it has none.
 func priority(line []byte) (level []byte, ok bool) {
-	if len(line) > 4 && isDigit(line[0]) {
+	if len(line) > 4 && IsDigit(line[0]) {
 		n := 0
-		for n < len(line) && n < 6 && isDigit(line[n]) {
+		for n < len(line) && n < 6 && IsDigit(line[n]) {
 			n++
 		}
 		if n+1 >= len(line) || line[n] != ' ' || line[n+1] != '<' {
@@ -125,7 +126,7 @@ func columnLevel(rest []byte) []byte {
 			quoted = quoted != (rest[n] == '"')
 		}
 		word := rest[:n]
-		for len(word) > 0 && isDigit(word[len(word)-1]) { // DEBUG1 to DEBUG5
+		for len(word) > 0 && IsDigit(word[len(word)-1]) { // DEBUG1 to DEBUG5
 			word = word[:len(word)-1]
 		}
 		if (allUpper(word) || i == 0) && n < len(rest) && levelMark(word) != noLevel {
@@ -150,13 +151,13 @@ type levelScan struct {
 // next returns the next word if it is a level. done says that there is nothing to look at
 // behind it.
 func (s *levelScan) next() (level []byte, done bool) {
-	for ; s.at < len(s.rest) && !isNameByte(s.rest[s.at]); s.at++ {
+	for ; s.at < len(s.rest) && !IsNameByte(s.rest[s.at]); s.at++ {
 		if c := s.rest[s.at]; c == '[' || c == ']' {
 			s.open = c == '['
 		}
 	}
 	from := s.at
-	for s.at < len(s.rest) && isNameByte(s.rest[s.at]) {
+	for s.at < len(s.rest) && IsNameByte(s.rest[s.at]) {
 		s.at++
 	}
 	if from == s.at {
@@ -210,7 +211,7 @@ func (s *levelScan) next() (level []byte, done bool) {
 
 // padded reports whether blanks and a closing bracket follow: [info ].
 func (s *levelScan) padded() bool {
-	at := skipBlanks(s.rest, s.at)
+	at := SkipBlanks(s.rest, s.at)
 	return at < len(s.rest) && s.rest[at] == ']'
 }
 
@@ -267,12 +268,12 @@ func (s *levelScan) withoutStep(word []byte) []byte {
 		return word
 	}
 	step := word[n+1:]
-	if isDigit(word[n]) && len(step) == 0 && (bytes.EqualFold(word[:n], []byte("debug")) || bytes.EqualFold(word[:n], []byte("trace"))) {
+	if IsDigit(word[n]) && len(step) == 0 && (bytes.EqualFold(word[:n], []byte("debug")) || bytes.EqualFold(word[:n], []byte("trace"))) {
 		return word[:n]
 	}
 	switch word[n] {
 	case '+', '-':
-		if len(step) <= 2 && allDigits(step) {
+		if len(step) <= 2 && AllDigits(step) {
 			return word[:n]
 		}
 	case '/':
@@ -289,19 +290,19 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 	clock, calendar, plain := isClock(word, s.rest[s.at:]), s.calendar, !hasLetterOrDigit(word)
 	if clock {
 		s.at += len(":05:06") // with its minutes and seconds
-		for s.at < len(s.rest) && (isDigit(s.rest[s.at]) || s.rest[s.at] == '.' || s.rest[s.at] == ',') {
+		for s.at < len(s.rest) && (IsDigit(s.rest[s.at]) || s.rest[s.at] == '.' || s.rest[s.at] == ',') {
 			s.at++
 		}
 		s.names = levelNames
 	}
-	s.behind, s.calendar = clock || s.behind && plain || s.isSign(word), isCalendar(word) || calendar && allDigits(word)
+	s.behind, s.calendar = clock || s.behind && plain || s.isSign(word), IsCalendar(word) || calendar && AllDigits(word)
 	if s.names >= 0 && (after == ':' || bytes.HasPrefix(s.rest[s.at:], []byte("]:")) || bytes.HasPrefix(s.rest[s.at:], []byte("):"))) {
 		s.names = levelNames // the names of syslog are complete
 	}
 	switch {
 	case clock, plain, s.calendar, s.isSymbol(word), s.isAt(word), after == ':', s.names < 0 && isDate(word), s.open, s.barred(), s.isSign(word), bytes.HasPrefix(s.rest[s.at:], []byte("):")):
 		return true
-	case s.at == len(word) && allDigits(word) && bytes.HasPrefix(s.rest[s.at:], []byte(" [")): // of Log4j 1
+	case s.at == len(word) && AllDigits(word) && bytes.HasPrefix(s.rest[s.at:], []byte(" [")): // of Log4j 1
 		return true
 	case (s.names >= 0 || calendar || before == ':') && hasDigit(word):
 		return true
@@ -346,33 +347,6 @@ func (s *levelScan) barred() bool {
 	return at < len(s.rest) && (s.rest[at] == '|' || s.rest[at] == '-' && at+1 < len(s.rest) && s.rest[at+1] == ' ')
 }
 
-// isNameByte reports whether a byte may be in a word, such as the name of a logger.
-func isNameByte(c byte) bool {
-	switch c {
-	case '.', '_', '-', '/', '#', '@', '$', '*', '\'', '&', '+', '=', '%':
-		return true
-	}
-	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
-}
-
-func hasLetterOrDigit(word []byte) bool {
-	for _, c := range word {
-		if (c|0x20)-'a' < 26 || isDigit(c) || c >= 0x80 {
-			return true
-		}
-	}
-	return false
-}
-
-func hasDigit(word []byte) bool {
-	for _, c := range word {
-		if isDigit(c) {
-			return true
-		}
-	}
-	return false
-}
-
 // ends reports whether a level may stand before a byte; 0 is the end of the line.
 func ends(c byte) bool {
 	switch c {
@@ -382,49 +356,9 @@ func ends(c byte) bool {
 	return false
 }
 
-// isClock reports whether a word is the hour of a clock such as 15:04:05.
-func isClock(word, behind []byte) bool {
-	return len(word) == 2 && allDigits(word) && len(behind) >= 6 && behind[0] == ':' && allDigits(behind[1:3]) && behind[3] == ':' && allDigits(behind[4:6])
-}
-
-// isCalendar reports whether a word is a month or a day of the week, as in the times of
-// syslog.
-func isCalendar(word []byte) bool {
-	switch string(word) {
-	case "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-		"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun":
-		return true
-	}
-	return false
-}
-
-// isDate reports whether a word is a date such as 20-Nov-2026 or 20/11/2026.
-func isDate(word []byte) bool {
-	if len(word) < len("1-1-2026") || len(word) > len("20-Nov-2026") || !isDigit(word[0]) {
-		return false
-	}
-	day, rest, ok := bytes.Cut(word, []byte{'-'})
-	sep := byte('-')
-	if !ok {
-		sep = '/'
-		day, rest, ok = bytes.Cut(word, []byte{sep})
-	}
-	month, year, more := bytes.Cut(rest, []byte{sep})
-	return ok && more && allDigits(day) && allDigits(year) && (allDigits(month) || isCalendar(month))
-}
-
-// behindStream returns the line that a container wrote, behind the head of CRI: the time, the
-// stream, and F or P. It is nil if rest, behind a time, has no such head.
-func behindStream(rest []byte) []byte {
-	if _, _, ok := criLine(rest); ok && len(rest) > len(" stdout F ") {
-		return rest[len(" stdout F "):]
-	}
-	return nil
-}
-
-// uncaught returns the level of a line that a runtime writes when a program ends: of Go and PHP,
+// Uncaught returns the level of a line that a runtime writes when a program ends: of Go and PHP,
 // of Java, Python, Rust, JavaScript and .NET.
-func uncaught(line []byte) []byte {
+func Uncaught(line []byte) []byte {
 	at := 0
 	for at < len(line) && (line[at] == ' ' || line[at] == ']' || line[at] == ')') {
 		at++
@@ -448,7 +382,7 @@ func uncaught(line []byte) []byte {
 	case 'U':
 		found = bytes.HasPrefix(line, []byte("Unhandled exception")) || bytes.HasPrefix(line, []byte("Uncaught "))
 	case 't':
-		found = isPanic(line)
+		found = IsPanic(line)
 	}
 	if !found {
 		return nil
@@ -458,7 +392,7 @@ func uncaught(line []byte) []byte {
 
 // phpLevel returns the level of a message of PHP, behind its name.
 func phpLevel(line []byte) []byte {
-	word, _, _ := bytes.Cut(line[:min(len(line), levelReach)], []byte(":"))
+	word, _, _ := bytes.Cut(line[:min(len(line), Reach)], []byte(":"))
 	switch string(word) {
 	case "Fatal error", "Parse error", "Core error", "Compile error":
 		return []byte("critical")
@@ -474,7 +408,7 @@ func phpLevel(line []byte) []byte {
 
 // severity returns the last of syslog's eight levels that a priority has, as a digit.
 func severity(priority []byte) []byte {
-	if !allDigits(priority) {
+	if !AllDigits(priority) {
 		return nil
 	}
 	n := 0
@@ -487,29 +421,40 @@ func severity(priority []byte) []byte {
 	return []byte{'0' + byte(n%8)}
 }
 
-func allDigits(s []byte) bool {
-	for _, c := range s {
-		if !isDigit(c) {
+// IsPanic reports whether a line begins a panic of Rust, perhaps with the id of its thread. Its
+// message may be on the next line.
+func IsPanic(line []byte) bool {
+	rest, ok := bytes.CutPrefix(line, []byte("thread '"))
+	if !ok {
+		return false
+	}
+	n := bytes.IndexByte(rest, '\'')
+	if n < 0 {
+		return false
+	}
+	rest = rest[n+1:]
+	if bytes.HasPrefix(rest, []byte(" (")) {
+		end := bytes.IndexByte(rest, ')')
+		if end < 0 || !AllDigits(rest[2:end]) {
 			return false
 		}
+		rest = rest[end+1:]
 	}
-	return len(s) > 0
+	return bytes.HasPrefix(rest, []byte(" panicked at ")) || bytes.HasPrefix(rest, []byte(" has overflowed its stack"))
 }
 
-func allLetters(s []byte) bool {
-	for _, c := range s {
-		if (c|0x20)-'a' >= 26 {
-			return false
-		}
+// Stream reads the head of CRI behind its time: the stream, F or P, and behind a blank the text of the
+// container. final says that the line is the last part of a line of the program.
+func Stream(head []byte) (stream, text []byte, final, ok bool) {
+	if len(head) < len(" stdout F") || !bytes.HasPrefix(head, []byte(" stdout ")) && !bytes.HasPrefix(head, []byte(" stderr ")) {
+		return nil, nil, false, false
 	}
-	return len(s) > 0
-}
-
-func allUpper(s []byte) bool {
-	for _, c := range s {
-		if c-'A' >= 26 {
-			return false
+	n := len(" stdout ")
+	if len(head) > n+1 {
+		if head[n+1] != ' ' {
+			return nil, nil, false, false
 		}
+		text = head[n+2:]
 	}
-	return len(s) > 0
+	return head[1 : n-1], text, head[n] == 'F', head[n] == 'F' || head[n] == 'P'
 }

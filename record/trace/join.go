@@ -1,35 +1,39 @@
-package body
+// Package trace finds the lines of a text that are one record: a line, and those behind it that
+// belong to it, as the calls of a stack trace do (trace.go, frame.go), or the lines of another form
+// of several lines (block.go).
+package trace
 
 import (
 	"bytes"
 
 	"blobtail/record"
+	"blobtail/record/text"
 	"blobtail/record/times"
 )
 
 const (
-	// longestTrace and mostTraceLines bound a record of several lines. The lines behind them are
+	// MaxBytes and MaxLines bound a record of several lines. The lines behind them are
 	// the next record, with the level and the state of this one.
-	longestTrace   = 256 << 10
-	mostTraceLines = 1000
+	MaxBytes = 256 << 10
+	MaxLines = 1000
 	// farthest is how many lines behind a line may decide whether it belongs to a trace, and
 	// farthestCall is that for the head of a request.
 	farthest     = 10
 	farthestCall = 40
 )
 
-// A joiner finds the lines of a body that are one record: a text, and the lines behind it that
+// A Joiner finds the lines of a body that are one record: a text, and the lines behind it that
 // belong to it. They are indented, or close a brace that a line before left open, or continue a
 // stack trace by the whole form of a line of it. The first line of a trace belongs to a text only
 // if that has the level error or above; else it begins a record.
-type joiner struct {
+type Joiner struct {
 	body   []byte
 	times  *times.Reader
 	form   form // of the trace, none for a text without one
 	severe bool // the text has the level error or above, or is a trace
 	framed bool // one of the lines is a call
-	cut    bool // the record has reached its bounds, and the lines behind belong to it too
 	level  []byte
+	Cut    bool // the record has reached its bounds, and the lines behind belong to it too
 
 	message bool // the next line is the message of the trace in any case
 	chained bool // another trace follows that belongs to this one
@@ -47,34 +51,40 @@ type joiner struct {
 	tag      int // of the block: the length of its tags
 }
 
-// join returns the end of the record with the first line body[off:end], and how many places it
+// New returns a joiner for a body, whose times r reads.
+func New(body []byte, r *times.Reader) Joiner { return Joiner{body: body, times: r} }
+
+// IsTrace reports whether the record has a stack trace.
+func (j *Joiner) IsTrace() bool { return j.form != none || j.framed }
+
+// Join returns the end of the record with the first line body[off:end], and how many places it
 // has: as many as lines that are not empty. So the records behind have the same places if the
-// lines are read one by one. head is the first line behind its time. A joiner that was cut goes on
+// lines are read one by one. head is the first line behind its time. A Joiner that was cut goes on
 // with its state.
-func (j *joiner) join(off, end int, head, level []byte) (next, places int) {
-	if j.cut {
-		j.cut, j.blank = false, false
+func (j *Joiner) Join(off, end int, head, level []byte) (next, places int) {
+	if j.Cut {
+		j.Cut, j.blank = false, false
 	} else {
 		j.begin(off, end, head, level)
 	}
 	next, places = end, 1
 	for at := end + 1; at < len(j.body) && !j.alone(at); {
-		e := lineEnd(j.body, at)
+		e := text.LineEnd(j.body, at)
 		line := bytes.TrimSuffix(j.body[at:e], []byte("\r"))
-		blanks := skipBlanks(line, 0)
+		blanks := text.SkipBlanks(line, 0)
 		switch {
 		case blanks == len(line):
-			if !j.blank && len(line) > 0 && e-off <= longestTrace && endsList(j.body[off:next], line) {
+			if !j.blank && len(line) > 0 && e-off <= MaxBytes && endsList(j.body[off:next], line) {
 				next = e
 			}
 			j.blank = true
-			if e-off > longestTrace {
+			if e-off > MaxBytes {
 				return next, places
 			}
-		case at >= j.until && (looksLikeObject(line[blanks:]) || !j.takes(line, blanks, at, e)):
+		case at >= j.until && (text.LooksLikeObject(line[blanks:]) || !j.takes(line, blanks, at, e)):
 			return next, places
-		case e-off > longestTrace, places == mostTraceLines:
-			j.cut = true
+		case e-off > MaxBytes, places == MaxLines:
+			j.Cut = true
 			return next, places
 		default:
 			next, j.blank, j.single = e, false, false
@@ -93,29 +103,29 @@ func endsList(text, blanks []byte) bool {
 }
 
 // alone reports whether the line at at is surely none of the record, by its first bytes.
-func (j *joiner) alone(at int) bool {
+func (j *Joiner) alone(at int) bool {
 	c := j.body[at]
 	return j.single && c > ' ' && c != '[' && c != '\x1b' || j.aloneBy(c, at)
 }
 
 // aloneBy is alone for a line that begins with c, if that and the state do not decide at once.
-func (j *joiner) aloneBy(c byte, at int) bool {
+func (j *Joiner) aloneBy(c byte, at int) bool {
 	switch {
 	case c == ' ', c == '\t', c == '\r', c == '\n', at < j.until, j.block != noBlock:
 		return false
 	case !j.open():
 		return c != j.closer && (c != '[' && c != '\x1b' || !j.follows(at) && !isColour(j.body[at:]))
 	}
-	return looksTimed(j.body[at:])
+	return text.LooksTimed(j.body[at:])
 }
 
 // open reports whether a line that is not indented may belong to the record.
-func (j *joiner) open() bool {
+func (j *Joiner) open() bool {
 	return j.severe || j.framed || j.message || j.quoted || j.form == reportForm
 }
 
 // begin starts with the first line of a record.
-func (j *joiner) begin(off, end int, head, level []byte) {
+func (j *Joiner) begin(off, end int, head, level []byte) {
 	line := bytes.TrimSuffix(j.body[off:end], []byte("\r"))
 	j.off, j.end, j.level = off, end, level
 	if mayBlock(line, head) && j.beginsBlock(line, head) {
@@ -138,7 +148,7 @@ func (j *joiner) begin(off, end int, head, level []byte) {
 	}
 	s := bytes.TrimSuffix(head, []byte("\r"))
 	if len(s) > 0 && s[0] == '\x1b' {
-		s = uncoloured(s)
+		s = text.Uncoloured(s)
 	}
 	if len(s) > 0 && s[0] == '[' {
 		if n := bytes.Index(s, []byte("] ")); n > 0 {
@@ -149,7 +159,7 @@ func (j *joiner) begin(off, end int, head, level []byte) {
 	case form != none:
 		j.enter(form, s, end)
 	default:
-		j.framed = skipBlanks(line, 0) > 0 && isFrame(s)
+		j.framed = text.SkipBlanks(line, 0) > 0 && isFrame(s)
 		j.thrown = isThrown(s)
 		if len(s) == 0 || s[0] != 'F' || !isSyntax(s) {
 			break
@@ -166,7 +176,7 @@ func (j *joiner) begin(off, end int, head, level []byte) {
 }
 
 // enter begins a trace with its first line, which ends at end.
-func (j *joiner) enter(f form, s []byte, end int) {
+func (j *Joiner) enter(f form, s []byte, end int) {
 	j.form, j.severe = f, true
 	j.thrown = f == thrownForm
 	j.message = wantsMessage(f, s)
@@ -186,7 +196,7 @@ func (j *joiner) enter(f form, s []byte, end int) {
 
 // ahead finds the end of a message of several lines, which only the lines behind it tell: the
 // notes or the calls of Rust, the calls of Gin, the next report of Erlang.
-func (j *joiner) ahead(end int) {
+func (j *Joiner) ahead(end int) {
 	reach := farthest
 	if j.form == goForm {
 		reach = farthestCall // Gin prints the request before its error
@@ -195,7 +205,7 @@ func (j *joiner) ahead(end int) {
 		line, next := j.behind(end)
 		at := next - len(line)
 		switch {
-		case len(line) == 0, looksLikeObject(line), j.form == reportForm && at > end+2:
+		case len(line) == 0, text.LooksLikeObject(line), j.form == reportForm && at > end+2:
 			return
 		case j.isMessageEnd(line):
 			if i > 0 {
@@ -205,10 +215,10 @@ func (j *joiner) ahead(end int) {
 		case j.form == reportForm && (line[0] <= ' ' || line[0] == '*' || line[0] == '{'):
 			return
 		}
-		if level := textLevel(j.times, line, false); i > 0 && level != nil && (j.form == reportForm || !isSevere(level)) {
+		if level := text.Level(j.times, line, false); i > 0 && level != nil && (j.form == reportForm || !isSevere(level)) {
 			return
 		}
-		if _, _, own := textTime(j.times, line); own || line[0] != ' ' && j.first(line, next) != none {
+		if _, own := text.Time(j.times, line); own || line[0] != ' ' && j.first(line, next) != none {
 			return
 		}
 		end = next
@@ -216,7 +226,7 @@ func (j *joiner) ahead(end int) {
 }
 
 // isMessageEnd reports whether a line stands right behind the message of a trace.
-func (j *joiner) isMessageEnd(line []byte) bool {
+func (j *Joiner) isMessageEnd(line []byte) bool {
 	switch j.form {
 	case rustForm:
 		return isRustTail(line)
@@ -227,7 +237,7 @@ func (j *joiner) isMessageEnd(line []byte) bool {
 }
 
 // Level returns the level of the record: that of its first line, or error for a trace.
-func (j *joiner) Level() []byte {
+func (j *Joiner) Level() []byte {
 	if j.level == nil && j.framed {
 		return []byte("error")
 	}
@@ -241,16 +251,16 @@ func isSevere(level []byte) bool {
 
 // takes reports whether a line that is not empty belongs to the record. It ends at end. A line
 // with a time does not: it is the next record of a program that indents its lines.
-func (j *joiner) takes(line []byte, blanks, at, end int) bool {
+func (j *Joiner) takes(line []byte, blanks, at, end int) bool {
 	if j.block != noBlock {
 		return j.takesBlock(line, at, end)
 	}
 	s := line[blanks:]
 	if s[0] == '\x1b' || j.open() && bytes.IndexByte(s, '\x1b') >= 0 {
-		if s = uncoloured(s); len(bytes.TrimLeft(s, " \t\r")) == 0 {
+		if s = text.Uncoloured(s); len(bytes.TrimLeft(s, " \t\r")) == 0 {
 			return true // the colour behind the record
 		}
-		if n := skipBlanks(s, 0); n > 0 { // the colour of a call is before its blanks
+		if n := text.SkipBlanks(s, 0); n > 0 { // the colour of a call is before its blanks
 			if s = s[n:]; isFrame(s) {
 				blanks += n
 			}
@@ -272,7 +282,7 @@ func (j *joiner) takes(line []byte, blanks, at, end int) bool {
 	case !j.continues(s, end):
 		return false
 	}
-	if _, _, own := textTime(j.times, line); own {
+	if _, own := text.Time(j.times, line); own {
 		return false
 	}
 	j.quoted = false
@@ -281,21 +291,21 @@ func (j *joiner) takes(line []byte, blanks, at, end int) bool {
 }
 
 // takesSecond takes the line that the first one of the record announces.
-func (j *joiner) takesSecond(s []byte) bool {
+func (j *Joiner) takesSecond(s []byte) bool {
 	if j.level == nil {
-		j.level = textLevel(j.times, s, false)
+		j.level = text.Level(j.times, s, false)
 		j.severe = j.level != nil && isSevere(j.level)
 	}
 	return true
 }
 
 // indented reports whether an indented line belongs to the record.
-func (j *joiner) indented(line, s []byte) bool {
+func (j *Joiner) indented(line, s []byte) bool {
 	trace := (j.form == none || !j.severe) && (isTraceback(s) || isSyntax(s))
-	if isPadded(line) || j.blank && isBadge(line) || mayEvent(line) && isEvent(line) || !j.severe && trace {
+	if text.IsPadded(line) || j.blank && isBadge(line) || mayEvent(line) && isEvent(line) || !j.severe && trace {
 		return false
 	}
-	if _, _, own := textTime(j.times, line); own {
+	if _, own := text.Time(j.times, line); own {
 		return false
 	}
 	j.message = false
@@ -313,13 +323,13 @@ func (j *joiner) indented(line, s []byte) bool {
 }
 
 // takesMessage reports whether the line right behind the first one of a trace is its message.
-func (j *joiner) takesMessage(line, s []byte) bool {
-	if _, _, own := textTime(j.times, line); own || j.form == reportForm && isReport(s) {
+func (j *Joiner) takesMessage(line, s []byte) bool {
+	if _, own := text.Time(j.times, line); own || j.form == reportForm && isReport(s) {
 		return false
 	}
 	j.message = false
 	if j.form == none { // of java.util.logging: its second line has the level
-		j.level = textLevel(j.times, s, false)
+		j.level = text.Level(j.times, s, false)
 		j.severe = isSevere(j.level)
 	}
 	j.opens(line)
@@ -327,7 +337,7 @@ func (j *joiner) takesMessage(line, s []byte) bool {
 }
 
 // continues reports whether a line that is not indented belongs to the trace.
-func (j *joiner) continues(s []byte, end int) bool {
+func (j *Joiner) continues(s []byte, end int) bool {
 	if j.form == pythonForm && !j.named && j.isError(s) {
 		j.named, j.chained = true, false
 		return true
@@ -343,9 +353,9 @@ func (j *joiner) continues(s []byte, end int) bool {
 	case j.isTail(s, end):
 	case j.form == none && !j.framed && isThrown(s) && j.callsAhead(end):
 		j.enter(thrownForm, s, end)
-	case j.message && j.form != reportForm && textLevel(j.times, s, false) == nil:
+	case j.message && j.form != reportForm && text.Level(j.times, s, false) == nil:
 		j.message = false
-	case j.thrown && textLevel(j.times, s, false) == nil && j.callsAhead(end):
+	case j.thrown && text.Level(j.times, s, false) == nil && j.callsAhead(end):
 		return true // a message of several lines
 	default:
 		return false
@@ -356,7 +366,7 @@ func (j *joiner) continues(s []byte, end int) bool {
 
 // takesFirst reports whether the first line of a trace belongs to the record: it is its first
 // trace, or another part of it.
-func (j *joiner) takesFirst(f form, s []byte, end int) bool {
+func (j *Joiner) takesFirst(f form, s []byte, end int) bool {
 	if f == goForm && j.form == goForm && string(j.level) == "error" && bytes.HasPrefix(s, []byte("fatal error: ")) {
 		j.level = []byte("critical")
 	}
@@ -372,7 +382,7 @@ func (j *joiner) takesFirst(f form, s []byte, end int) bool {
 }
 
 // takesMarks reports whether quotation marks begin or end a traceback that is the text of an error.
-func (j *joiner) takesMarks(end int) bool {
+func (j *Joiner) takesMarks(end int) bool {
 	next, _ := j.behind(end)
 	switch {
 	case isTraceback(next):
@@ -387,7 +397,7 @@ func (j *joiner) takesMarks(end int) bool {
 
 // opens remembers a brace or bracket at the end of a line that is not indented. A line that
 // begins with its partner closes it.
-func (j *joiner) opens(line []byte) {
+func (j *Joiner) opens(line []byte) {
 	if j.closer = closerOf(line); j.until > 0 {
 		j.closer = 0
 	}
@@ -410,21 +420,21 @@ func closerOf(line []byte) byte {
 
 // callsAhead reports whether a call follows the line that ends at end, behind no other lines than
 // those that may be the message of an exception.
-func (j *joiner) callsAhead(end int) bool {
+func (j *Joiner) callsAhead(end int) bool {
 	for range farthest {
 		var line []byte
 		line, end = j.behind(end)
-		s := uncoloured(line)
-		s = s[skipBlanks(s, 0):]
+		s := text.Uncoloured(line)
+		s = s[text.SkipBlanks(s, 0):]
 		switch {
 		case isFrame(s):
 			return true
 		case len(s) == 0 && len(line) > 0: // Rails writes blanks around the message
 			continue
-		case len(s) == 0, looksLikeObject(s), j.first(s, end) != none:
+		case len(s) == 0, text.LooksLikeObject(s), j.first(s, end) != none:
 			return false
 		}
-		if rest, _, own := textTime(j.times, line); own || textLevel(j.times, rest, false) != nil {
+		if _, own := text.Time(j.times, line); own || text.Level(j.times, line, false) != nil {
 			return false
 		}
 	}
@@ -433,29 +443,18 @@ func (j *joiner) callsAhead(end int) bool {
 
 // behind returns the line behind the one that ends at end, and its own end. It skips a few empty
 // lines.
-func (j *joiner) behind(end int) (line []byte, next int) {
+func (j *Joiner) behind(end int) (line []byte, next int) {
 	for range 4 {
 		if end+1 >= len(j.body) {
 			return nil, len(j.body)
 		}
-		next = lineEnd(j.body, end+1)
+		next = text.LineEnd(j.body, end+1)
 		line, end = bytes.TrimSuffix(j.body[end+1:next], []byte("\r")), next
 		if len(line) > 0 {
 			break
 		}
 	}
 	return line, next
-}
-
-// looksTimed reports whether a line begins with a date and a clock in digits.
-func looksTimed(s []byte) bool {
-	return len(s) > 20 && isDigit(s[0]) && isDigit(s[3]) && s[4] == s[7] && s[13] == ':' && s[16] == ':'
-}
-
-// isPadded reports whether a line is indented by the blank of a level that is padded to five
-// characters, as of log4j's %5p.
-func isPadded(line []byte) bool {
-	return len(line) > 6 && line[0] == ' ' && line[5] == ' ' && (string(line[1:5]) == "INFO" || string(line[1:5]) == "WARN")
 }
 
 // isBadge reports whether a line is indented by the blank around a level, as consola writes it
@@ -469,36 +468,29 @@ func isBadge(line []byte) bool {
 	return false
 }
 
-// uncoloured returns a line without the codes of colours.
-func uncoloured(s []byte) []byte {
-	if bytes.IndexByte(s, '\x1b') < 0 {
-		return s
-	}
-	return record.AppendPlain(nil, s)
-}
-
 // isColour reports whether the line that begins rest is nothing but the codes of colours.
 func isColour(rest []byte) bool {
-	n := skipColours(rest, 0)
+	n := text.SkipColours(rest, 0)
 	return n > 0 && (n == len(rest) || rest[n] == '\n')
 }
 
-// traceLevel returns error for a message that holds a stack trace, else nil. end is that of its
+// Level returns error for a message that holds a stack trace, else nil. end is that of its
 // first line, and head that line behind its time.
-func traceLevel(r *times.Reader, msg, head []byte, end int) []byte {
-	msg = msg[:min(len(msg), longestTrace)]
-	j := joiner{body: msg, times: r}
+func Level(r *times.Reader, msg, head []byte, end int) []byte {
+	msg = msg[:min(len(msg), MaxBytes)]
+	j := New(msg, r)
 	if end >= len(msg) {
 		j.begin(0, len(msg), head, nil)
 		return j.Level()
 	}
-	next, _ := j.join(0, end, head, nil)
-	for lines := 1; j.Level() == nil && next+1 < len(msg) && lines < mostTraceLines; lines++ {
+	next, _ := j.Join(0, end, head, nil)
+	for lines := 1; j.Level() == nil && next+1 < len(msg) && lines < MaxLines; lines++ {
 		off := next + 1
-		end = lineEnd(msg, off)
-		head, _, _ = textTime(r, msg[off:end])
-		j = joiner{body: msg, times: r}
-		next, _ = j.join(off, end, head, nil)
+		end = text.LineEnd(msg, off)
+		var at text.Stamp
+		at.Read(r, msg[off:end])
+		j = New(msg, r)
+		next, _ = j.Join(off, end, at.Rest, nil)
 	}
 	return j.Level()
 }

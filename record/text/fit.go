@@ -1,4 +1,4 @@
-package body
+package text
 
 import "bytes"
 
@@ -20,15 +20,15 @@ func fit(form string, s []byte) (n int, name, letter []byte) {
 		from := n
 		switch c := form[i]; c {
 		case '_':
-			n = skipBlanks(s, n)
+			n = SkipBlanks(s, n)
 			continue
 		case '9', '&':
-			for n < len(s) && isDigit(s[n]) && (c == '&' || n == from) {
+			for n < len(s) && IsDigit(s[n]) && (c == '&' || n == from) {
 				n++
 			}
 		case '@':
 			if n+8 <= len(s) && isClock(s[n:n+2], s[n+2:]) {
-				for n += 8; n < len(s) && (isDigit(s[n]) || s[n] == '.' || s[n] == ','); n++ {
+				for n += 8; n < len(s) && (IsDigit(s[n]) || s[n] == '.' || s[n] == ','); n++ {
 				}
 			}
 		case '^':
@@ -37,11 +37,11 @@ func fit(form string, s []byte) (n int, name, letter []byte) {
 				n++
 			}
 		case '>':
-			if n < len(s) && isDigit(s[n]) {
+			if n < len(s) && IsDigit(s[n]) {
 				return n, name, letter
 			}
 		case '~', '!':
-			for n < len(s) && isNameByte(s[n]) {
+			for n < len(s) && IsNameByte(s[n]) {
 				n++
 			}
 			if c == '!' && !isPod(s[from:n]) {
@@ -79,20 +79,5 @@ func isPod(name []byte) bool {
 	}
 	hash := name[bytes.LastIndexByte(name[:n], '-')+1 : n]
 	return len(hash) >= 8 && len(hash) <= 10 && len(hash) < n && len(bytes.Trim(name[n+1:], safe)) == 0 &&
-		(allDigits(hash) || len(bytes.Trim(hash, safe)) == 0)
-}
-
-// skipCodes skips the codes of the colours of terminals.
-func skipCodes(line []byte, at int) int {
-	for bytes.HasPrefix(line[at:], []byte("\x1b[")) {
-		n := at + len("\x1b[")
-		for n < len(line) && (isDigit(line[n]) || line[n] == ';') {
-			n++
-		}
-		if n == len(line) || line[n] != 'm' {
-			break
-		}
-		at = n + 1
-	}
-	return at
+		(AllDigits(hash) || len(bytes.Trim(hash, safe)) == 0)
 }

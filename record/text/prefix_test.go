@@ -1,7 +1,6 @@
-package body
+package text
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 )
@@ -9,7 +8,7 @@ import (
 // Each form of a prefix has its example, and no form before it takes the example.
 func TestPrefixes(t *testing.T) {
 	for _, p := range prefixes {
-		n := skipPrefix([]byte(p.line), 0)
+		n := SkipPrefix([]byte(p.line), 0)
 		if own, _, _ := fit(p.form, []byte(p.line)); n == 0 || n != own {
 			t.Errorf("%q: the prefix has %d bytes, that of its form %q %d", p.line, n, p.form, own)
 		}
@@ -17,7 +16,7 @@ func TestPrefixes(t *testing.T) {
 			t.Errorf("%q: behind the prefix is %q", p.line, rest)
 		}
 		coloured := "\x1b[36m" + p.line[:n] + "\x1b[0m" + p.line[n:]
-		if got := skipPrefix([]byte(coloured), 0); coloured[got:] != p.line[n:] {
+		if got := SkipPrefix([]byte(coloured), 0); coloured[got:] != p.line[n:] {
 			t.Errorf("%q: behind the prefix is %q", coloured, coloured[got:])
 		}
 	}
@@ -29,27 +28,8 @@ func TestPrefixes(t *testing.T) {
 		"state-of-the-artist text", "https is safe", "L is large", "tls 1.2 is old", "## x", "ws error: no",
 		"web-7d4b9c6f5d-x2x9zz web text", "order 17 is stored",
 	} {
-		if n := skipPrefix([]byte(line), 0); n != 0 {
+		if n := SkipPrefix([]byte(line), 0); n != 0 {
 			t.Errorf("%q has a prefix of %d bytes", line, n)
-		}
-	}
-}
-
-// A text behind prefixes is the same as without them.
-func TestBehindPrefixes(t *testing.T) {
-	const text = "Traceback (most recent call last):\n  File \"x.py\", line 3, in f\n\nValueError: no"
-	for _, p := range prefixes {
-		if p.form == "[rank&]:" || strings.HasSuffix(p.form, ">") { // a blank or a digit has to be behind it
-			continue
-		}
-		prefix := p.line[:skipPrefix([]byte(p.line), 0)]
-		lines := prefix + strings.ReplaceAll(text, "\n", "\n"+prefix)
-		if got := behindPrefixes([]byte(lines)); string(got) != text {
-			t.Errorf("%q: %q", lines, got)
-		}
-		trimmed := bytes.ReplaceAll([]byte(lines), []byte(" \n"), []byte("\n"))
-		if got := behindPrefixes(trimmed); string(got) != text {
-			t.Errorf("%q: %q", trimmed, got)
 		}
 	}
 }

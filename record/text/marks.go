@@ -1,4 +1,4 @@
-package body
+package text
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func marked(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 // of the time say its level.
 func restBehind(r *times.Reader, line, stamp []byte) []byte {
 	at := cap(line) - cap(stamp)
-	if line[0] == '<' || line[0] == '=' || headLetter(line) != nil || textLevel(r, line[:at], false) != nil {
+	if line[0] == '<' || line[0] == '=' || headLetter(line) != nil || Level(r, line[:at], false) != nil {
 		return line
 	}
 	return line[at+len(stamp):]
@@ -56,7 +56,7 @@ func skipMark(line []byte, at int) int {
 	switch c := rest[0]; {
 	case c == '<':
 		n := 1
-		for n < len(rest) && n < 5 && isDigit(rest[n]) {
+		for n < len(rest) && n < 5 && IsDigit(rest[n]) {
 			n++
 		}
 		if n == 1 || n >= len(rest) || rest[n] != '>' {
@@ -65,7 +65,7 @@ func skipMark(line []byte, at int) int {
 		if bytes.HasPrefix(rest[n:], []byte(">1 ")) {
 			n += 2
 		}
-		return skipBlanks(line, at+n+1)
+		return SkipBlanks(line, at+n+1)
 	case at == 0 && isTornado(line):
 		return len("[E ")
 	case c == '[', c == '(':
@@ -78,7 +78,7 @@ func skipMark(line []byte, at int) int {
 		if n := bytes.Index(rest[:min(len(rest), longestMark)], []byte("==== ")); n > 0 {
 			return at + n + len("==== ")
 		}
-	case isDigit(c):
+	case IsDigit(c):
 		return skipNumber(line, at)
 	case c-'A' < 26:
 		return skipUpper(line, at)
@@ -98,7 +98,7 @@ func skipBracket(line []byte, at int) int {
 	if n < 0 {
 		return at
 	}
-	return skipBlanks(line, at+n+1)
+	return SkipBlanks(line, at+n+1)
 }
 
 // skipNumber skips the number of a message and its colon, as Cisco's devices write it; a process
@@ -106,12 +106,12 @@ func skipBracket(line []byte, at int) int {
 // a name and a dash, of Nest.
 func skipNumber(line []byte, at int) int {
 	n := at
-	for n < len(line) && isDigit(line[n]) {
+	for n < len(line) && IsDigit(line[n]) {
 		n++
 	}
 	switch rest := line[n:]; {
 	case bytes.HasPrefix(rest, []byte(": ")):
-		return skipBlanks(line, n+1)
+		return SkipBlanks(line, n+1)
 	case len(rest) > 2 && rest[0] == ':' && rest[1]-'A' < 26 && rest[2] == ' ':
 		return n + 3
 	case bytes.HasPrefix(rest, []byte(" <")):
@@ -132,7 +132,7 @@ func skipUpper(line []byte, at int) int {
 	case n-at == 1 && bytes.HasPrefix(rest, []byte(", [")):
 		return n + len(", [")
 	case n-at >= 3 && len(rest) > 0 && (rest[0] == ' ' || rest[0] == '\t'):
-		return skipBlanks(line, n)
+		return SkipBlanks(line, n)
 	case n-at >= 3 && len(rest) > 0 && rest[0] == '[': // EROR[11-20|10:00:06.257] of go-ethereum
 		return n
 	}
@@ -146,7 +146,7 @@ func skipName(line []byte, at int) int {
 		return at
 	}
 	n := at
-	for n < len(line) && n-at < longestMark && (isNameByte(line[n])) {
+	for n < len(line) && n-at < longestMark && (IsNameByte(line[n])) {
 		n++
 	}
 	if n+2 >= len(line) || line[n] != ':' || line[n+1] != ' ' {
@@ -162,7 +162,7 @@ func skipName(line []byte, at int) int {
 
 // behindMark reads the time behind a mark that goes from at to next.
 func behindMark(r *times.Reader, line []byte, at, next int) (text []byte, ns int64, ok bool) {
-	place := skipColours(line, next)
+	place := SkipColours(line, next)
 	if place < len(line) && line[place] == '[' {
 		place++
 	}
@@ -170,7 +170,7 @@ func behindMark(r *times.Reader, line []byte, at, next int) (text []byte, ns int
 		return nil, 0, false
 	}
 	switch c := line[place]; {
-	case isDigit(c) && isDigit(line[at]) && line[next-1] == ' ' && bytes.HasPrefix(line, []byte("[Nest] ")):
+	case IsDigit(c) && IsDigit(line[at]) && line[next-1] == ' ' && bytes.HasPrefix(line, []byte("[Nest] ")):
 		american := *r
 		american.MonthFirst = true
 		ns, n := american.Prefix(line[place:])
@@ -179,7 +179,7 @@ func behindMark(r *times.Reader, line []byte, at, next int) (text []byte, ns int
 		if text, ns, ok := apart(r, line[place:]); ok {
 			return text, ns, true
 		}
-	case isDigit(c):
+	case IsDigit(c):
 		if ns, n := seconds(line, place, r.Now); n > 0 {
 			return line[place : place+n], ns, true
 		}

@@ -1,14 +1,14 @@
-package body
+package text
 
 import (
 	"bytes"
 )
 
-// sentence reports whether a text of one line surely shows no time and begins no trace, and shows
+// Sentence reports whether a text of one line surely shows no time and begins no trace, and shows
 // no level but that of its first word: that is of letters, and no mark of a logger follows. Most
 // messages are so, and are spared all that the readers of times, levels and traces look for. level
 // is nil if the word is none in upper case.
-func sentence(s []byte) (level []byte, ok bool) {
+func Sentence(s []byte) (level []byte, ok bool) {
 	n := 0
 	for n < len(s) && (s[n]|0x20)-'a' < 26 {
 		n++
@@ -22,7 +22,7 @@ func sentence(s []byte) (level []byte, ok bool) {
 		}
 		level = s[:n]
 	}
-	if isCalendar(s[:n]) || mayStart(s) || s[0] == 'S' && s[1] == 'I' || s[len(s)-1] == '\'' {
+	if IsCalendar(s[:n]) || MayStart(s) || s[0] == 'S' && s[1] == 'I' || s[len(s)-1] == '\'' {
 		return nil, false
 	}
 	if _, digits := number(s[n+1:], false); digits > 0 { // Unix time behind a mark
@@ -47,6 +47,17 @@ func isMark(c byte) bool {
 		return uint64(low)>>c&1 != 0
 	case c < 128:
 		return uint64(high)>>(c-64)&1 != 0
+	}
+	return false
+}
+
+// MayStart reports whether a line of four bytes or more may begin a trace with words that are always
+// the same.
+func MayStart(s []byte) bool {
+	switch string(s[:4]) {
+	case "Trac", "Fata", "Exce", "Exec", "Unca", "Unha", "Proc", "Stac", "pani", "fata", "unex", "runt", "http", "PHP ",
+		"term", "libc", "Also", "*** ", "Segm", "** (", "thre", "goro", "erro":
+		return true
 	}
 	return false
 }

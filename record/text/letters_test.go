@@ -1,4 +1,4 @@
-package body
+package text
 
 import (
 	"testing"
@@ -14,7 +14,9 @@ func TestLetters(t *testing.T) {
 	for _, f := range letters {
 		rest := []byte(f.line)
 		if f.timed {
-			if rest, _, _ = textTime(&r, rest); len(rest) == len(f.line) {
+			var at Stamp
+			at.Read(&r, rest)
+			if rest = at.Rest; len(rest) == len(f.line) {
 				t.Errorf("%q: no time is found", f.line)
 			}
 		}

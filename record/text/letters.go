@@ -1,4 +1,4 @@
-package body
+package text
 
 import (
 	"bytes"
@@ -55,7 +55,7 @@ func formLevel(line []byte, timed bool) []byte {
 
 // letterOf is formLevel for a line that may have such a form.
 func letterOf(line []byte, timed bool) []byte {
-	line = line[:min(len(line), levelReach)]
+	line = line[:min(len(line), Reach)]
 	for i := range letters {
 		f := &letters[i]
 		if f.timed != timed {
@@ -79,8 +79,8 @@ func letterOf(line []byte, timed bool) []byte {
 // tagged returns the level of a line of logfmt or of klog behind the host and the tag of syslog:
 // web1 dockerd[812]: time="2026-11-20T10:00:00Z" level=error msg=x
 func tagged(rest []byte) []byte {
-	at := bytes.Index(rest[:min(len(rest), levelReach)], []byte(": "))
-	if at < 1 || rest[at-1] != ']' && !isNameByte(rest[at-1]) {
+	at := bytes.Index(rest[:min(len(rest), Reach)], []byte(": "))
+	if at < 1 || rest[at-1] != ']' && !IsNameByte(rest[at-1]) {
 		return nil
 	}
 	if word, ok := logfmtLevel(rest[at+2:]); ok {
@@ -93,18 +93,18 @@ func tagged(rest []byte) []byte {
 func mayLetter(line []byte, timed bool) bool {
 	at := 0
 	if timed {
-		at = skipBlanks(line, 0)
+		at = SkipBlanks(line, 0)
 	}
 	if at+4 >= len(line) {
 		return false
 	}
 	switch c, next := line[at], line[at+1]; {
 	case c == '[':
-		return next == ' ' || next-'A' < 26 || isDigit(next) && !timed && line[min(at+5, len(line)-1)] != '-'
+		return next == ' ' || next-'A' < 26 || IsDigit(next) && !timed && line[min(at+5, len(line)-1)] != '-'
 	case c-'A' < 26:
-		return next == ' ' || next == '/' || isDigit(next) || c == 'P' && next == 'I'
+		return next == ' ' || next == '/' || IsDigit(next) || c == 'P' && next == 'I'
 	default:
-		return timed && (isDigit(c) || c == ':' && next == ' ' && line[at+3] == ' ' || at > 1 && (c|0x20)-'a' < 26)
+		return timed && (IsDigit(c) || c == ':' && next == ' ' && line[at+3] == ' ' || at > 1 && (c|0x20)-'a' < 26)
 	}
 }
 
@@ -118,7 +118,7 @@ func headLetter(line []byte) []byte {
 		return line[1:2]
 	}
 	n := 0
-	for n < len(line) && isDigit(line[n]) {
+	for n < len(line) && IsDigit(line[n]) {
 		n++
 	}
 	const stamp = "20 Nov 2026 10:00:00.257"
@@ -144,5 +144,5 @@ func headLetter(line []byte) []byte {
 // [W 10:00:00 App].
 func isTornado(line []byte) bool {
 	const least = len("[E 10:00:00 a]")
-	return len(line) > least && line[0] == '[' && line[2] == ' ' && (isClock(line[3:5], line[5:]) || allDigits(line[3:7])) && bytes.IndexByte([]byte("DIWEC"), line[1]) >= 0
+	return len(line) > least && line[0] == '[' && line[2] == ' ' && (isClock(line[3:5], line[5:]) || AllDigits(line[3:7])) && bytes.IndexByte([]byte("DIWEC"), line[1]) >= 0
 }

@@ -1,9 +1,12 @@
-package body
+package text
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
 // logfmtLevel finds the value of level, lvl or severity in a line of logfmt. ok is false if
@@ -53,7 +56,7 @@ func isPair(line []byte) bool {
 // pairKey returns the key of the pair of logfmt behind the blanks at a place, and where its value
 // begins; nil for none.
 func pairKey(line []byte, at int) (key []byte, value int) {
-	at = skipBlanks(line, at)
+	at = SkipBlanks(line, at)
 	from := at
 	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
 		at++
@@ -79,4 +82,32 @@ func logfmtValue(s []byte) int {
 		n++
 	}
 	return n
+}
+
+// NamedLevel returns the value of the first of some names, in lower case, in a line of logfmt with
+// a level under it; nil for none. Each word of the line has to be a pair.
+func NamedLevel(msg []byte, names []string) (word []byte) {
+	if len(names) == 0 || bytes.IndexByte(msg, '=') < 0 {
+		return nil
+	}
+	var r times.Reader
+	var at Stamp
+	at.Read(&r, withoutColours(msg[:LineEnd(msg, 0)]))
+	line := bytes.TrimLeft(at.Rest, `"])`) // behind a time
+	best := len(names)
+	p := pairs{line: line}
+	for {
+		key, value, more := p.next()
+		if !more {
+			break
+		}
+		value = bytes.Trim(value, `"`)
+		if place := slices.Index(names, strings.ToLower(string(key))); place >= 0 && place < best && record.ParseLevel(value) != record.Other {
+			best, word = place, value
+		}
+	}
+	if SkipBlanks(line, p.at) < len(line) { // a word that is no pair
+		return nil
+	}
+	return word
 }

@@ -1,6 +1,10 @@
-package body
+package trace
 
-import "bytes"
+import (
+	"bytes"
+
+	"blobtail/record/text"
+)
 
 // none is the form of a text without a trace.
 const none form = 0
@@ -28,7 +32,7 @@ func mayBlock(line, head []byte) bool {
 
 // beginsBlock reports whether a line begins a block, by its whole form. head is the
 // line behind its time. Lines that begin before until belong to the record.
-func (j *joiner) beginsBlock(line, head []byte) bool {
+func (j *Joiner) beginsBlock(line, head []byte) bool {
 	switch c := line[0]; {
 	case c == '#':
 		if isSlowHead(line) && j.slowAhead(line) {
@@ -37,7 +41,7 @@ func (j *joiner) beginsBlock(line, head []byte) bool {
 	case c == '[':
 		if last := line[len(line)-1]; last == ' ' {
 			j.tagAhead(line)
-		} else if last == ')' || isWord(line, len(line)-1) || last >= 0x80 || last == '.' {
+		} else if last == ')' || text.IsWord(line, len(line)-1) || last >= 0x80 || last == '.' {
 			j.stackAhead(line, j.end)
 		}
 	case c == '=' && isReport(line):
@@ -58,7 +62,7 @@ func (j *joiner) beginsBlock(line, head []byte) bool {
 }
 
 // takesBlock reports whether a line belongs to the block. It begins at at and ends at end.
-func (j *joiner) takesBlock(line []byte, at, end int) bool {
+func (j *Joiner) takesBlock(line []byte, at, end int) bool {
 	switch j.block {
 	case slowHead, slowQuery:
 		return j.takesSlow(line, at)
@@ -78,7 +82,7 @@ func isSlowHead(line []byte) bool {
 }
 
 // slowAhead reports whether the lines of the slow log follow its first one.
-func (j *joiner) slowAhead(line []byte) bool {
+func (j *Joiner) slowAhead(line []byte) bool {
 	if line[2] == 'T' {
 		next, _ := j.behind(j.end)
 		return bytes.HasPrefix(next, []byte("# User@Host: "))
@@ -98,9 +102,9 @@ func (j *joiner) slowAhead(line []byte) bool {
 
 // takesSlow reports whether a line belongs to the record of the slow log: its head, and its
 // statement up to a semicolon at the end of a line.
-func (j *joiner) takesSlow(line []byte, at int) bool {
+func (j *Joiner) takesSlow(line []byte, at int) bool {
 	second := at == j.end+1 && bytes.HasPrefix(line, []byte("# User@Host: ")) && j.body[j.off+2] == 'T'
-	if isSlowHead(line) && !second || looksTimed(line) {
+	if isSlowHead(line) && !second || text.LooksTimed(line) {
 		return false
 	}
 	ended := bytes.HasSuffix(line, []byte(";"))
@@ -117,33 +121,33 @@ func (j *joiner) takesSlow(line []byte, at int) bool {
 
 // quotedTo returns the end of a record of CSV that has a line feed in quotation marks. It is 0 if
 // the record does not keep to RFC 4180, or has no end within the bounds.
-func (j *joiner) quotedTo() int {
-	text := j.body[j.off:min(len(j.body), j.off+longestTrace)]
+func (j *Joiner) quotedTo() int {
+	part := j.body[j.off:min(len(j.body), j.off+MaxBytes)]
 	quoted := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
+	for i := 0; i < len(part); i++ {
+		switch c := part[i]; {
 		case c == '\n' && !quoted:
 			return j.off + i
-		case c == '\n' && looksTimed(text[i+1:]):
+		case c == '\n' && text.LooksTimed(part[i+1:]):
 			return 0
 		case c != '"':
 		case !quoted:
-			if i > 0 && text[i-1] != ',' {
+			if i > 0 && part[i-1] != ',' {
 				return 0
 			}
 			quoted = true
-		case i+1 < len(text) && text[i+1] == '"':
+		case i+1 < len(part) && part[i+1] == '"':
 			i++
-		case i+1 < len(text) && text[i+1] != ',' && text[i+1] != '\r' && text[i+1] != '\n':
+		case i+1 < len(part) && part[i+1] != ',' && part[i+1] != '\r' && part[i+1] != '\n':
 			return 0
 		default:
 			quoted = false
 		}
 	}
-	if quoted || len(text) == longestTrace {
+	if quoted || len(part) == MaxBytes {
 		return 0
 	}
-	return j.off + len(text)
+	return j.off + len(part)
 }
 
 // isRubyTail reports whether a line ends with a call of Ruby.
@@ -162,14 +166,14 @@ func isRubyCall(line []byte) bool {
 
 // stackAhead begins the block of an exception in the context of Monolog, if its calls follow
 // within a few lines. Its message may have several lines.
-func (j *joiner) stackAhead(line []byte, end int) {
+func (j *Joiner) stackAhead(line []byte, end int) {
 	if !bytes.Contains(line, []byte("[object] (")) {
 		return
 	}
 	for range farthest {
 		next, e := j.behind(end)
 		switch {
-		case len(next) == 0 || looksLikeObject(next) || looksTimed(bytes.TrimPrefix(next, []byte("["))):
+		case len(next) == 0 || text.LooksLikeObject(next) || text.LooksTimed(bytes.TrimPrefix(next, []byte("["))):
 			return
 		case string(next) == "[stacktrace]":
 			j.block, j.until = phpStack, e
@@ -180,7 +184,7 @@ func (j *joiner) stackAhead(line []byte, end int) {
 }
 
 // takesStack reports whether a line belongs to an exception in the context of Monolog.
-func (j *joiner) takesStack(line []byte, end int) bool {
+func (j *Joiner) takesStack(line []byte, end int) bool {
 	switch {
 	case bytes.HasPrefix(line, []byte("[previous exception] ")):
 		j.stackAhead(line, end)
@@ -216,7 +220,7 @@ func behindTags(line, tags []byte) (rest []byte, ok bool) {
 
 // tagAhead begins the block of an exception of Rails in which all lines begin with the tags of the
 // request: the first has nothing else.
-func (j *joiner) tagAhead(line []byte) {
+func (j *Joiner) tagAhead(line []byte) {
 	tags := tagsOf(line)
 	if len(tags) < 3 || len(bytes.TrimLeft(line[len(tags):], " ")) > 0 {
 		return
@@ -229,7 +233,7 @@ func (j *joiner) tagAhead(line []byte) {
 }
 
 // takesTagged reports whether a line has the tags of the exception, and a part of it.
-func (j *joiner) takesTagged(line []byte) bool {
+func (j *Joiner) takesTagged(line []byte) bool {
 	rest, ok := behindTags(line, j.body[j.off:j.off+j.tag])
 	if !ok {
 		return false
@@ -249,45 +253,45 @@ func isRaised(s []byte) bool {
 
 // isTagged reports whether a line begins with the tags of the record's first line, which Ruby's
 // Logger wrote: the record has one head, and each of its lines the tags.
-func (j *joiner) isTagged(s []byte) bool {
+func (j *Joiner) isTagged(s []byte) bool {
 	const reach = 512
 	line := j.body[j.off:min(j.end, j.off+reach)]
 	if len(line) < 8 || line[1] != ',' || line[2] != ' ' || line[3] != '[' {
 		return false
 	}
-	_, text, ok := bytes.Cut(line, []byte(" -- "))
+	_, said, ok := bytes.Cut(line, []byte(" -- "))
 	if !ok {
 		return false
 	}
-	if _, text, ok = bytes.Cut(text, []byte(": ")); !ok {
+	if _, said, ok = bytes.Cut(said, []byte(": ")); !ok {
 		return false
 	}
-	rest, ok := behindTags(s[:lineEnd(s, 0)], tagsOf(bytes.TrimRight(text, " \r")))
+	rest, ok := behindTags(s[:text.LineEnd(s, 0)], tagsOf(bytes.TrimRight(said, " \r")))
 	rest = bytes.Trim(rest, " \r")
 	return ok && (j.severe || len(rest) > 0 && !isRaised(rest))
 }
 
 // follows reports whether the line at at is known for the second one of its record by the first:
 // of gorm, with a time and a place as the first line, and by the tags of Rails.
-func (j *joiner) follows(at int) bool {
+func (j *Joiner) follows(at int) bool {
 	rest := j.body[at:]
 	return rest[0] == '[' && j.isTagged(rest) || at == j.end+1 && j.isGorm(rest)
 }
 
 // isGorm reports whether a line is the second one of gorm.
-func (j *joiner) isGorm(s []byte) bool {
+func (j *Joiner) isGorm(s []byte) bool {
 	const longest = len("[123456789.123ms] [rows:")
 	switch {
 	case bytes.HasPrefix(s, []byte("\x1b[0m\x1b[")), bytes.HasPrefix(s, []byte("[info] ")), bytes.HasPrefix(s, []byte("[warn] ")), bytes.HasPrefix(s, []byte("[error] ")):
-	case len(s) > longest && s[0] == '[' && isDigit(s[1]) && bytes.Contains(s[:longest], []byte("ms] [rows:")):
+	case len(s) > longest && s[0] == '[' && text.IsDigit(s[1]) && bytes.Contains(s[:longest], []byte("ms] [rows:")):
 	default:
 		return false
 	}
-	head, _, timed := textTime(j.times, j.body[j.off:j.end])
-	if !timed {
+	var at text.Stamp
+	if !at.Read(j.times, j.body[j.off:j.end]) {
 		return false
 	}
-	place, _, _ := bytes.Cut(bytes.TrimLeft(uncoloured(head), " "), []byte(" "))
+	place, _, _ := bytes.Cut(bytes.TrimLeft(text.Uncoloured(at.Rest), " "), []byte(" "))
 	return isGoFile(bytes.TrimSuffix(place, []byte("\r")))
 }
 
@@ -307,7 +311,7 @@ func isEvent(line []byte) bool {
 			}
 		}
 	case line[1] == ' ' && (line[2] == '<' || line[2] == '-' || line[2] == 'x' || line[2] == 0x1b):
-		s := uncoloured(line[2:])
+		s := text.Uncoloured(line[2:])
 		if len(s) < 6 || string(s[:4]) != "<-- " && string(s[:4]) != "--> " && string(s[:4]) != "xxx " {
 			return false
 		}

@@ -1,8 +1,7 @@
-package body
+package text
 
 import (
 	"bytes"
-	"slices"
 )
 
 // prefixes are what programs write in front of each line of another program, and what some loggers
@@ -37,13 +36,13 @@ var prefixes = [...]struct{ form, line string }{
 // long.
 const longestPrefix = 400
 
-// skipPrefix skips the prefix of a line, and returns the place behind it; at if there is none.
-func skipPrefix(line []byte, at int) int {
+// SkipPrefix skips the prefix of a line, and returns the place behind it; at if there is none.
+func SkipPrefix(line []byte, at int) int {
 	if len(line) < at+4 {
 		return at
 	}
 	switch first, second, third := line[at], line[at+1], line[at+2]; {
-	case isDigit(second) && (first == '[' || isDigit(third)), first-'A' < 26 && second-'A' < 26 && third-'A' < 26: // most times, and levels
+	case IsDigit(second) && (first == '[' || IsDigit(third)), first-'A' < 26 && second-'A' < 26 && third-'A' < 26: // most times, and levels
 		return at
 	}
 	return at + prefixOf(line[at:])
@@ -63,7 +62,7 @@ func prefixOf(s []byte) int {
 	}
 	for i := range prefixes {
 		form := prefixes[i].form
-		if c := s[code]; c != form[0] && (form[0] > '@' || form[0] == '(' || form[0] == '#') && (form[0] != '~' || isDigit(c)) {
+		if c := s[code]; c != form[0] && (form[0] > '@' || form[0] == '(' || form[0] == '#') && (form[0] != '~' || IsDigit(c)) {
 			continue
 		}
 		if n, name, _ := fit(form, s); n > 0 && levelMark(name) == noLevel {
@@ -79,7 +78,7 @@ func mayPrefix(s []byte) bool {
 	c := s[0]
 	if (c|0x20)-'a' >= 26 {
 		return c == '(' || c == '#' || c == '[' && (s[1] == 'p' || s[1] == 'r') ||
-			isDigit(c) && (!isDigit(s[1]) || s[2] == ':' || s[2] == '|')
+			IsDigit(c) && (!IsDigit(s[1]) || s[2] == ':' || s[2] == '|')
 	}
 	n := bytes.IndexByte(s, ' ')
 	if n < 1 || n+2 >= len(s) {
@@ -89,83 +88,11 @@ func mayPrefix(s []byte) bool {
 	for at+1 < len(s) && s[at] == ' ' {
 		at++
 	}
-	if n < 6 && isDigit(s[at]) {
+	if n < 6 && IsDigit(s[at]) {
 		switch string(s[:n]) { // those of load balancers of AWS, and of the Source engine
 		case "http", "https", "h2", "grpcs", "ws", "wss", "tls", "L":
 			return true
 		}
 	}
 	return s[at] == '|' || s[at] == 0xe2 || s[2] == '/' || n > 6 && s[n-6] == '-' && isPod(s[:n])
-}
-
-// A stripped is the text of lines with one prefix, without it.
-type stripped struct {
-	text         []byte
-	off, end, at []int // of its lines in the body, and in the text
-	full         bool  // it has reached its bounds
-}
-
-// line returns the line of the body that begins at off. It takes the prefixes off from there on, if
-// that was not done, or if the text was full and more than half of it is used. So a record is not cut
-// at its end.
-func (p *stripped) line(body []byte, off, prefix int) (i int, fresh bool) {
-	i, ok := slices.BinarySearch(p.off, off)
-	if ok && !(p.full && (i > len(p.off)/2 || p.at[i] > len(p.text)/2)) {
-		return i, false
-	}
-	*p = stripped{}
-	head := constant(body[off : off+prefix])
-	for off < len(body) && !p.full {
-		end := lineEnd(body, off)
-		line := body[off:end]
-		n := skipPrefix(line, 0)
-		if n == 0 || !bytes.Equal(constant(line[:n]), head) {
-			break
-		}
-		p.off, p.end, p.at = append(p.off, off), append(p.end, end), append(p.at, len(p.text))
-		p.text = append(append(p.text, line[n:]...), '\n')
-		p.full = len(p.text) > 2*longestTrace || len(p.off) == 4*mostTraceLines
-		off = end + 1
-	}
-	return 0, true
-}
-
-// constant is the part of a prefix that is the same in all lines: without a clock and the last blank.
-func constant(prefix []byte) []byte {
-	if len(prefix) > len("10:00:06 ") && prefix[2] == ':' {
-		prefix = prefix[len("10:00:06 "):]
-	}
-	return bytes.TrimRight(prefix, " ")
-}
-
-// joinBehind is [joiner.join] for a line with a prefix, which the lines that belong to it have too.
-// rest is the line behind its time.
-func (m *mixed) joinBehind(off, prefix int, rest, level []byte) (next, places int) {
-	j, p := &m.lines, &m.stripped
-	i, fresh := p.line(m.body, off, prefix)
-	if !j.cut {
-		*j = joiner{times: &m.times}
-	} else if fresh {
-		j.off, j.end, j.until, j.block = 0, 0, 0, noBlock // of the text before
-	}
-	j.body = p.text
-	at := p.at[i]
-	to, _ := j.join(at, lineEnd(p.text, at), rest, level)
-	last := i
-	for last+1 < len(p.at) && p.at[last+1] < to {
-		last++
-	}
-	return p.end[last], last - i + 1
-}
-
-// behindPrefixes returns a text without the prefix that its lines have; the text itself if it has
-// none.
-func behindPrefixes(text []byte) []byte {
-	n := skipPrefix(text, 0)
-	if n == 0 || lineEnd(text, 0) == len(text) {
-		return text[n:]
-	}
-	var p stripped
-	p.line(text, 0, n)
-	return bytes.TrimSuffix(p.text, []byte("\n"))
 }

@@ -1,4 +1,4 @@
-package body
+package text
 
 import (
 	"testing"
@@ -49,12 +49,9 @@ func TestTextTime(t *testing.T) {
 		{`2026-11-20 11:00:06+010000 x`, ""}, {`1795168806 users`, ""}, {`2027-11-20 10:00:06 x`, ""}, {`took 12 [20/30] x`, ""}, {`IN 2026`, ""}, {``, ""}, {`[`, ""}, {`<34>`, ""},
 		{`a text with [20/Nov/2026:10:00:06`, "2026-11-20T10:00:06.000000000Z"}, {`"GET" [20/Nov/2026:10:00:06 +0000]`, ""},
 	} {
-		g := NewGatherer()
-		g.Arrive(Arrival{Time: at})
-		m := mixed{times: times.Reader{Now: at}, latest: latest(g)}
-		got := ""
-		if at := (stamp{}); m.textTime([]byte(row.line), &at) {
-			got = string(record.AppendTime(nil, at.ns))
+		r, got := times.Reader{Now: at}, ""
+		if at := (Stamp{}); at.ReadPast(&r, []byte(row.line)) {
+			got = string(record.AppendTime(nil, at.NS))
 		}
 		if got != row.want {
 			t.Errorf("%q is %q, want %q", row.line, got, row.want)

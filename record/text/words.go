@@ -1,4 +1,4 @@
-package body
+package text
 
 import (
 	"bytes"
@@ -81,5 +81,5 @@ func (s *levelScan) placed() bool {
 // isAt reports whether a word begins the line and a clock is behind it: at 15:04 ERROR
 func (s *levelScan) isAt(word []byte) bool {
 	rest := s.rest[s.at:]
-	return string(word) == "at" && s.at == len(word) && len(rest) > 6 && allDigits(rest[1:3]) && rest[3] == ':' && isDigit(rest[4])
+	return string(word) == "at" && s.at == len(word) && len(rest) > 6 && AllDigits(rest[1:3]) && rest[3] == ':' && IsDigit(rest[4])
 }

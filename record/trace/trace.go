@@ -1,6 +1,10 @@
-package body
+package trace
 
-import "bytes"
+import (
+	"bytes"
+
+	"blobtail/record/text"
+)
 
 // A form is that of a stack trace: it decides the lines that continue it.
 type form uint16
@@ -38,7 +42,7 @@ var starts = [...]struct {
 
 // first returns the form of the trace that a line begins, none if it begins none. The line ends
 // at end. Most lines are decided by their first bytes.
-func (j *joiner) first(s []byte, end int) form {
+func (j *Joiner) first(s []byte, end int) form {
 	if len(s) < 4 {
 		if string(s) == "#" {
 			if next, _ := j.behind(end); isCrash(next) {
@@ -47,7 +51,7 @@ func (j *joiner) first(s []byte, end int) form {
 		}
 		return none
 	}
-	if mayStart(s) {
+	if text.MayStart(s) {
 		if f := known(s); f != none {
 			return f
 		}
@@ -81,7 +85,7 @@ func (j *joiner) first(s []byte, end int) form {
 		return pythonForm
 	}
 	switch last := s[len(s)-1]; {
-	case isDigit(last) && j.isSource(s, end):
+	case text.IsDigit(last) && j.isSource(s, end):
 		return nodeForm
 	case last == ':' && bytes.HasSuffix(s, []byte("panic recovered:")):
 		return goForm
@@ -97,17 +101,6 @@ func (j *joiner) first(s []byte, end int) form {
 	return none
 }
 
-// mayStart reports whether a line of four bytes or more may begin a trace with words that are always
-// the same.
-func mayStart(s []byte) bool {
-	switch string(s[:4]) {
-	case "Trac", "Fata", "Exce", "Exec", "Unca", "Unha", "Proc", "Stac", "pani", "fata", "unex", "runt", "http", "PHP ",
-		"term", "libc", "Also", "*** ", "Segm", "** (", "thre", "goro", "erro":
-		return true
-	}
-	return false
-}
-
 // known returns the form of the trace that a line begins with words that are always the same.
 func known(s []byte) form {
 	for i := range starts {
@@ -116,7 +109,7 @@ func known(s []byte) form {
 		}
 	}
 	switch {
-	case isPanic(s):
+	case text.IsPanic(s):
 		return rustForm
 	case isGoroutine(s):
 		return goForm
@@ -130,7 +123,7 @@ func known(s []byte) form {
 
 // traced reports whether the line behind the one that ends at end says that this one begins a
 // trace, as in Lua, Haskell, Julia and R.
-func (j *joiner) traced(s []byte, end int) bool {
+func (j *Joiner) traced(s []byte, end int) bool {
 	if end+2 >= len(j.body) {
 		return false
 	}
@@ -199,7 +192,7 @@ var tails = [...]tail{
 }
 
 // isTail reports whether a line that is no call continues the trace. It ends at end.
-func (j *joiner) isTail(s []byte, end int) bool {
+func (j *Joiner) isTail(s []byte, end int) bool {
 	for i := range tails {
 		t := &tails[i]
 		if s[0] != t.begin[0] || t.in&j.form == 0 && (j.form != none || !t.bare) || !bytes.HasPrefix(s, []byte(t.begin)) {
@@ -219,21 +212,21 @@ func (j *joiner) isTail(s []byte, end int) bool {
 	case phpForm:
 		return bytes.HasPrefix(s, []byte("thrown in ")) && bytes.Contains(s, []byte(" on line "))
 	case nativeForm:
-		return isDigit(s[0]) && (bytes.Contains(s, []byte(" 0x")) || bytes.Contains(s, []byte(" [inlined] ")))
+		return text.IsDigit(s[0]) && (bytes.Contains(s, []byte(" 0x")) || bytes.Contains(s, []byte(" [inlined] ")))
 	case nodeForm:
 		// The error stands behind the source and an empty line.
 		ok := j.blank && (isThrown(s) || s[0] == '[' || bytes.HasPrefix(s, []byte("Thrown at:")))
 		j.thrown = j.thrown || ok
 		return ok
 	case pythonForm:
-		return bytes.Contains(s, []byte(".nim(")) || isWord(s, 0) && !bytes.ContainsAny(s, " :=") && j.callsOf(end)
+		return bytes.Contains(s, []byte(".nim(")) || text.IsWord(s, 0) && !bytes.ContainsAny(s, " :=") && j.callsOf(end)
 	}
 	return false
 }
 
 // callsOf reports whether an indented line with the reason for a field follows, as behind the
 // field's name in an error of Pydantic.
-func (j *joiner) callsOf(end int) bool {
+func (j *Joiner) callsOf(end int) bool {
 	next, _ := j.behind(end)
 	return len(next) > 2 && next[0] == ' ' && bytes.Contains(next, []byte("type="))
 }
@@ -248,7 +241,7 @@ func wantsTraceback(s []byte) bool {
 }
 
 // rubyAhead reports whether a call of Ruby is on the next line that is not blank.
-func (j *joiner) rubyAhead(end int) bool {
+func (j *Joiner) rubyAhead(end int) bool {
 	for range farthest {
 		line, next := j.behind(end)
 		if len(line) == 0 {
@@ -264,7 +257,7 @@ func (j *joiner) rubyAhead(end int) bool {
 
 // remoteAhead reports whether a line is an error with the traceback of another process as its text,
 // between quotation marks.
-func (j *joiner) remoteAhead(s []byte, end int) bool {
+func (j *Joiner) remoteAhead(s []byte, end int) bool {
 	if len(s) < 3 || s[len(s)-2] != ':' || end+3 >= len(j.body) || j.body[end+1] != '"' {
 		return false
 	}
@@ -279,28 +272,6 @@ func (j *joiner) remoteAhead(s []byte, end int) bool {
 // isChain reports whether a line of Python leads to another traceback.
 func isChain(s []byte) bool {
 	return bytes.HasPrefix(s, []byte("During handling of the above")) || bytes.HasPrefix(s, []byte("The above exception was"))
-}
-
-// isPanic reports whether a line begins a panic of Rust, perhaps with the id of its thread. Its
-// message may be on the next line.
-func isPanic(line []byte) bool {
-	rest, ok := bytes.CutPrefix(line, []byte("thread '"))
-	if !ok {
-		return false
-	}
-	n := bytes.IndexByte(rest, '\'')
-	if n < 0 {
-		return false
-	}
-	rest = rest[n+1:]
-	if bytes.HasPrefix(rest, []byte(" (")) {
-		end := bytes.IndexByte(rest, ')')
-		if end < 0 || !allDigits(rest[2:end]) {
-			return false
-		}
-		rest = rest[end+1:]
-	}
-	return bytes.HasPrefix(rest, []byte(" panicked at ")) || bytes.HasPrefix(rest, []byte(" has overflowed its stack"))
 }
 
 // isRustTail reports whether a line stands right behind the message of a panic.
@@ -327,7 +298,9 @@ func isQualified(s []byte) bool {
 	return n > 0 && s[0] != '.' && (s[n-1] == 'r' || s[n-1] == 'n' || s[n-1] == 'e') && bytes.IndexByte(s[:n], '.') > 0 && isThrown(s)
 }
 
-func isNamed(c byte) bool { return isDigit(c) || (c|0x20)-'a' < 26 || c == '.' || c == '_' || c == '$' }
+func isNamed(c byte) bool {
+	return text.IsDigit(c) || (c|0x20)-'a' < 26 || c == '.' || c == '_' || c == '$'
+}
 
 // isThrown reports whether a line is the name of an exception, perhaps with its code, and behind
 // a colon its message.
@@ -337,7 +310,7 @@ func isThrown(s []byte) bool {
 		n++
 	}
 	name, rest := s[:n], s[n:]
-	if n < len("Error") || name[n-1] != 'r' && name[n-1] != 'n' && name[n-1] != 'e' || isDigit(name[0]) || !bytes.HasSuffix(name, []byte("Error")) && !bytes.HasSuffix(name, []byte("Exception")) && !bytes.HasSuffix(name, []byte("Throwable")) {
+	if n < len("Error") || name[n-1] != 'r' && name[n-1] != 'n' && name[n-1] != 'e' || text.IsDigit(name[0]) || !bytes.HasSuffix(name, []byte("Error")) && !bytes.HasSuffix(name, []byte("Exception")) && !bytes.HasSuffix(name, []byte("Throwable")) {
 		return false
 	}
 	if len(rest) > 2 && rest[0] == ' ' && (rest[1] == '[' || rest[1] == '(') {
@@ -352,7 +325,7 @@ func isThrown(s []byte) bool {
 
 // isError reports whether a line is the last one of a Python traceback, such as "ValueError: no"
 // or "app.errors.missing".
-func (j *joiner) isError(s []byte) bool {
+func (j *Joiner) isError(s []byte) bool {
 	name, _, _ := bytes.Cut(s, []byte(":"))
 	upper := false
 	for _, c := range name {
@@ -361,22 +334,22 @@ func (j *joiner) isError(s []byte) bool {
 		}
 		upper = upper || c-'A' < 26 || c == '.'
 	}
-	if !upper || isDigit(name[0]) {
+	if !upper || text.IsDigit(name[0]) {
 		return false
 	}
-	level := textLevel(j.times, s, false)
+	level := text.Level(j.times, s, false)
 	return level == nil || isSevere(level) || len(name) > len("Warning") && bytes.HasSuffix(name, []byte("Warning"))
 }
 
 // isGoroutine reports whether a line begins the calls of a goroutine: goroutine 1 [running]:
 func isGoroutine(s []byte) bool {
 	rest, ok := bytes.CutPrefix(s, []byte("goroutine "))
-	return ok && len(rest) > 0 && isDigit(rest[0]) && bytes.HasSuffix(rest, []byte("]:")) && bytes.IndexByte(rest, '[') > 0
+	return ok && len(rest) > 0 && text.IsDigit(rest[0]) && bytes.HasSuffix(rest, []byte("]:")) && bytes.IndexByte(rest, '[') > 0
 }
 
 // isGoCall reports whether a line is a function in a trace of Go: its place is on the next line,
 // behind a tab.
-func (j *joiner) isGoCall(s []byte, end int) bool {
+func (j *Joiner) isGoCall(s []byte, end int) bool {
 	if last := s[len(s)-1]; last != ')' && s[0] != 'c' {
 		return false
 	}
@@ -393,7 +366,7 @@ func (j *joiner) isGoCall(s []byte, end int) bool {
 
 // isGoFunction reports whether a line is a function of Go without its arguments, as zap and others
 // write it above the file and the line.
-func (j *joiner) isGoFunction(s []byte, end int) bool {
+func (j *Joiner) isGoFunction(s []byte, end int) bool {
 	for _, c := range s {
 		if !isNamed(c) && c < 0x80 && bytes.IndexByte([]byte("/*()[]-~%"), c) < 0 {
 			return false
@@ -405,7 +378,7 @@ func (j *joiner) isGoFunction(s []byte, end int) bool {
 
 // zapAhead reports whether the calls of Go follow a line of zap, which has tabs between its parts.
 // Its development configuration writes them from warn on.
-func (j *joiner) zapAhead(line []byte) bool {
+func (j *Joiner) zapAhead(line []byte) bool {
 	const longestTime = 48
 	if bytes.IndexByte(line[:min(len(line), longestTime)], '\t') < 1 || j.end+2 >= len(j.body) || !isNamed(j.body[j.end+1]) {
 		return false
@@ -421,13 +394,13 @@ func isElidedGo(s []byte) bool {
 		return false
 	}
 	n, ok = bytes.CutSuffix(n, []byte(" frames elided..."))
-	return ok && allDigits(n)
+	return ok && text.AllDigits(n)
 }
 
 // isExit reports whether a line is the last one that go run prints: exit status 2
 func isExit(s []byte) bool {
 	n, ok := bytes.CutPrefix(s, []byte("exit status "))
-	return ok && allDigits(n)
+	return ok && text.AllDigits(n)
 }
 
 // isRegister reports whether a line is a register and its value, as Go prints them at a signal.
@@ -443,14 +416,14 @@ func isSanitizer(s []byte) bool {
 		return false
 	}
 	n := bytes.Index(rest, []byte("==ERROR: "))
-	return n > 0 && allDigits(rest[:n])
+	return n > 0 && text.AllDigits(rest[:n])
 }
 
 // isZigPanic reports whether a line begins a panic of Zig: thread 17 panic: no
 func isZigPanic(s []byte) bool {
 	rest, ok := bytes.CutPrefix(s, []byte("thread "))
 	n := bytes.Index(rest, []byte(" panic: "))
-	return ok && n > 0 && allDigits(rest[:n])
+	return ok && n > 0 && text.AllDigits(rest[:n])
 }
 
 // isCrash reports whether a line is the first or second one of the report of a JVM that crashed.
@@ -461,9 +434,9 @@ func isCrash(s []byte) bool {
 
 // isSource reports whether a line is the place of the source that Node.js prints before an error:
 // /app/x.js:5, then lines of the source. The last of them has the mark ^.
-func (j *joiner) isSource(s []byte, end int) bool {
+func (j *Joiner) isSource(s []byte, end int) bool {
 	n := len(s) - 1
-	for n > 0 && isDigit(s[n]) {
+	for n > 0 && text.IsDigit(s[n]) {
 		n--
 	}
 	if n < 1 || s[n] != ':' || bytes.IndexByte(s, ' ') >= 0 || !bytes.ContainsAny(s[:n], "/\\") {
@@ -484,8 +457,8 @@ func (j *joiner) isSource(s []byte, end int) bool {
 
 // isJUL reports whether a line is the first one of java.util.logging: Nov 20, 2026 11:00:00 AM
 // com.x.Y method. The next one is its level and message.
-func (j *joiner) isJUL(s []byte, end int) bool {
-	if len(s) < 24 || s[0]-'A' >= 26 || s[3] != ' ' || !isCalendar(s[:3]) {
+func (j *Joiner) isJUL(s []byte, end int) bool {
+	if len(s) < 24 || s[0]-'A' >= 26 || s[3] != ' ' || !text.IsCalendar(s[:3]) {
 		return false
 	}
 	clock := bytes.Index(s[:24], []byte(":"))
