@@ -145,8 +145,5 @@ func TextOf(value []byte) []byte {
 	case string(value) == "null":
 		return nil
 	}
-	return AppendCompact(nil, value)
+	return appendUnique(nil, appendCompact(nil, value))
 }
-
-// AppendCompact appends a valid value of JSON as canonical lines have it.
-func AppendCompact(dst, value []byte) []byte { return appendUnique(dst, appendCompact(nil, value)) }

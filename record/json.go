@@ -127,7 +127,7 @@ func scanEscape(s []byte) (n int, plain bool) {
 const shortEscapes = "btn\x00fr"
 
 func hexValue(c byte) int {
-	if isDigit(c) {
+	if IsDigit(c) {
 		return int(c - '0')
 	}
 	if c |= 0x20; c >= 'a' && c <= 'f' {
@@ -172,7 +172,7 @@ func scanScalar(src []byte, i int) (end int, bad *RejectError) {
 	}
 	word := ""
 	switch c := src[i]; {
-	case c == '-' || isDigit(c):
+	case c == '-' || IsDigit(c):
 		return scanNumber(src, i)
 	case c == 't':
 		word = "true"
@@ -202,7 +202,7 @@ func ValueLen(src []byte) int {
 // digits counts the digits at the start of s.
 func digits(s []byte) int {
 	for i, c := range s {
-		if !isDigit(c) {
+		if !IsDigit(c) {
 			return i
 		}
 	}

@@ -116,4 +116,5 @@ func put2(b []byte, v uint) {
 	b[0], b[1] = pairs[v*2], pairs[v*2+1]
 }
 
-func isDigit(c byte) bool { return c-'0' <= 9 }
+// IsDigit reports whether a byte is a digit.
+func IsDigit(c byte) bool { return c-'0' <= 9 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"blobtail/record"
+	"blobtail/record/names"
 )
 
 // Defaults are the service and time of records that have none of their own.
@@ -63,7 +64,7 @@ func (p *Reader) AppendLine(dst []byte, d *Defaults) ([]byte, record.Stamp) {
 		p.offer(d, nil)
 	}
 
-	first := nameTs
+	first := names.Ts
 	if d.ForeignTs {
 		first++
 	}
@@ -85,7 +86,7 @@ func (p *Reader) AppendLine(dst []byte, d *Defaults) ([]byte, record.Stamp) {
 	if h.msg >= 0 {
 		from := len(dst)
 		dst = p.AppendWord(dst, &p.Fields[h.msg])
-		if p.Fields[h.msg].Tag == nameLog {
+		if p.Fields[h.msg].Tag == names.Log {
 			dst = cutLineFeed(dst, from)
 		}
 	} else if v := p.nestedMsg(); v != nil {
@@ -116,7 +117,7 @@ func cutLineFeed(dst []byte, from int) []byte {
 
 // find finds the time, the level and the message of the object scanned last in its fields, and in objects
 // among them. canonical is the text of the time, if the line may have that.
-func (p *Reader) find(first name, d *Defaults, s *record.Stamp) (canonical []byte) {
+func (p *Reader) find(first names.Name, d *Defaults, s *record.Stamp) (canonical []byte) {
 	h := &p.last
 	*h = head{service: -1}
 	h.time, canonical = p.findTime(first, d, s)
@@ -132,7 +133,7 @@ func (p *Reader) find(first name, d *Defaults, s *record.Stamp) (canonical []byt
 // stands in the source, for [record.ParseLevel], or else the word for it; nil if it has none.
 func (p *Reader) Level() []byte {
 	switch h := &p.last; {
-	case h.level >= 0 && (p.notes.by == nil || p.notes.by.name == 0):
+	case h.level >= 0 && (p.notes.by == nil || p.notes.by.IsCommon()):
 		return p.Src[p.Fields[h.level].Val:p.Fields[h.level].ValEnd]
 	case h.is != record.Other:
 		return []byte(h.is.String())
@@ -182,16 +183,16 @@ func (p *Reader) sought(d *Defaults, msg []byte, s *record.Stamp, named bool) {
 
 // triedLevel reports whether a field for the level has something that is no level.
 func (p *Reader) triedLevel() bool {
-	for _, f := range p.offered(partLevel) {
+	for _, f := range p.offered(names.Level) {
 		if !p.IsEmpty(f) {
 			return true
 		}
 	}
-	if p.found()[kindLevel/perKind] == 0 {
+	if p.found()[kindLevel/names.PerKind] == 0 {
 		return false
 	}
 	for i := range p.Fields {
-		if f := &p.Fields[i]; f.Tag/perKind == kindLevel/perKind && f.Tag < namePriority && !p.IsEmpty(f) {
+		if f := &p.Fields[i]; f.Tag/names.PerKind == kindLevel/names.PerKind && f.Tag < names.Priority && !p.IsEmpty(f) {
 			return true
 		}
 	}
@@ -227,7 +228,7 @@ func (p *Reader) appendLevel(dst []byte, at int, inner []byte, s *record.Stamp) 
 // to be kept as well.
 func (p *Reader) findService(fallback string, s *record.Stamp) (used int, keep bool) {
 	at, text, nested := p.serviceField()
-	if at >= 0 && p.Fields[at].Tag > nameApp && s.Service != "" {
+	if at >= 0 && p.Fields[at].Tag > names.App && s.Service != "" {
 		return -1, false // it stays a field
 	}
 	keep = p.setService(text, fallback, s)
@@ -322,9 +323,9 @@ func appendSpan(dst, span []byte) []byte {
 // key.
 func (p *Reader) serviceKey(f *record.Field) string {
 	switch {
-	case f.Tag == nameServiceName, f.Tag > nameApp, f.Tag == nameMapped:
+	case f.Tag == names.ServiceName, f.Tag > names.App, f.Tag == names.Mapped:
 		return ""
-	case !p.Found.Has(nameServiceName):
+	case !p.Found.Has(names.ServiceName):
 		return "service.name"
 	}
 	return p.FreeKey("service.original")

@@ -10,6 +10,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/names"
 )
 
 // corpus makes n lines like those of a small fleet of web services: eleven
@@ -88,7 +89,7 @@ func BenchmarkFirstLevel(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				meaning.FirstLevel([]byte(line))
+				names.FirstLevel([]byte(line))
 			}
 		})
 	}

@@ -6,31 +6,32 @@ import (
 	"math/bits"
 
 	"blobtail/record"
+	"blobtail/record/names"
 	"blobtail/record/times"
 )
 
 // findTime finds the field with the time, or -1, and its text in the source if that is canonical. It looks
 // at the names from first on. A value that cannot be the time of a record that arrived then
 // is passed over, and so is a guess that is not believed.
-func (p *Reader) findTime(first name, d *Defaults, s *record.Stamp) (at int, canonical []byte) {
+func (p *Reader) findTime(first names.Name, d *Defaults, s *record.Stamp) (at int, canonical []byte) {
 	latest := int64(math.MaxInt64)
 	if d.Arrived != 0 && d.Arrived < latest-record.MaxAhead.Nanoseconds() {
 		latest = d.Arrived + record.MaxAhead.Nanoseconds()
 	}
 	parts := timeParts{dayAt: -1, clockAt: -1}
-	p.notes.begin(partTime)
+	p.notes.begin(names.Time)
 	if len(p.mapped.offers) > 0 {
 		if at, parts = p.mappedTime(d, latest, s); at >= 0 {
 			return at, nil
 		}
 	}
-	for left := p.candidates(kindTime) &^ (1<<(first%perKind) - 1); left != 0; left &= left - 1 {
-		n := kindTime + name(bits.TrailingZeros64(left))
+	for left := p.candidates(kindTime) &^ (1<<(first%names.PerKind) - 1); left != 0; left &= left - 1 {
+		n := kindTime + names.Name(bits.TrailingZeros64(left))
 		for at = int(p.Slots[n]); at >= 0; at = p.Next(at) {
 			f := &p.Fields[at]
 			text, ok := p.timeText(f)
 			if ok {
-				if ns, ok := p.day.Parse(text); ok && ns <= latest && n != nameDate && n != nameCreated {
+				if ns, ok := p.day.Parse(text); ok && ns <= latest && n != names.Date && n != names.Created {
 					if s.Time, s.OwnTime = ns, true; f.IsEscaped() {
 						text = nil
 					}
@@ -40,30 +41,30 @@ func (p *Reader) findTime(first name, d *Defaults, s *record.Stamp) (at int, can
 			ns, part := p.readTime(f, text, d)
 			guess := isGuess(n, p.Value(f))
 			switch full := part == times.Full && ns <= latest; {
-			case full && (!guess || d.believes(ns, n == nameDate)):
-				if s.Time, s.OwnTime, s.Guessed = ns, true, guess; n == nameTimestampSeconds {
+			case full && (!guess || d.believes(ns, n == names.Date)):
+				if s.Time, s.OwnTime, s.Guessed = ns, true, guess; n == names.TimestampSeconds {
 					s.Time += nanosBeside(p)
 				}
 				return at, nil
 			case full:
 				s.TimeFar = true
-				p.notes.pass(partTime, at, farOff)
+				p.notes.pass(names.Time, at, farOff)
 			case parts.add(at, ns, part, latest):
 				parts.guess = parts.guess || guess && part == times.Date
-				p.notes.pass(partTime, at, reasonOf(part, false))
+				p.notes.pass(names.Time, at, reasonOf(part, false))
 			case !EmptyTime(p.Value(f)):
 				s.TimeUnread = true
-				p.notes.pass(partTime, at, reasonOf(part, ns > latest))
+				p.notes.pass(names.Time, at, reasonOf(part, ns > latest))
 			}
 		}
 	}
 	if parts.guess && parts.clockAt < 0 && !d.believes(parts.day, false) {
-		p.notes.pass(partTime, parts.dayAt, farOff)
+		p.notes.pass(names.Time, parts.dayAt, farOff)
 		parts.dayAt, s.TimeFar = -1, true
 	}
 	p.notes.day, p.notes.clock = parts.dayAt, parts.clockAt
 	if at = parts.time(latest, s); !s.OwnTime {
-		if ns := p.nestedTime(latest); p.notes.rows[partTime] > 0 {
+		if ns := p.nestedTime(latest); p.notes.nested[names.Time] != nil {
 			s.Time, s.OwnTime = ns, true
 		}
 	}
@@ -73,12 +74,12 @@ func (p *Reader) findTime(first name, d *Defaults, s *record.Stamp) (at int, can
 // nanosBeside is the part of a time below a second, if that is in another field: Fluentd sends
 // timestampSeconds and timestampNanos to Google.
 func nanosBeside(p *Reader) int64 {
-	if !p.Found.Has(nameTimestampNanos) {
+	if !p.Found.Has(names.TimestampNanos) {
 		return 0
 	}
-	f := &p.Fields[p.Slots[nameTimestampNanos]]
+	f := &p.Fields[p.Slots[names.TimestampNanos]]
 	text, _ := p.timeText(f)
-	if v, ok := numberOf(text); ok && v > 0 && v < 1_000_000_000 {
+	if v, ok := names.Number(text); ok && v > 0 && v < 1_000_000_000 {
 		return int64(v)
 	}
 	return 0
@@ -94,12 +95,12 @@ type timeParts struct {
 
 // isGuess reports whether a time under a name may be that of another thing: a date is a number if it
 // is Fluent Bit's, and the time of Python's LogRecord is one with a fraction.
-func isGuess(n name, value []byte) bool {
+func isGuess(n names.Name, value []byte) bool {
 	switch n {
-	case nameDate:
+	case names.Date:
 		text := bytes.Trim(value, `"`)
-		return digits(text) < len(text) && !isDigit(value[0])
-	case nameCreated:
+		return !isNumber(text) && !record.IsDigit(value[0])
+	case names.Created:
 		return value[0] == '"' || bytes.IndexByte(value, '.') < 0
 	}
 	return false
@@ -141,7 +142,7 @@ func (p *Reader) timeText(f *record.Field) ([]byte, bool) {
 	switch c := v[0]; {
 	case c == '"':
 		return p.Text(f), true
-	case isDigit(c):
+	case record.IsDigit(c):
 		return v, true
 	}
 	return nil, false
@@ -205,7 +206,7 @@ func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 			continue
 		}
 		sec := record.TextOf(v)
-		if len(sec) == 0 || digits(sec) < len(sec) || len(sec) > 11 {
+		if len(sec) == 0 || !isNumber(sec) || len(sec) > 11 {
 			return 0, times.None
 		}
 		if v, ok = record.Lookup(object, names[1]); !ok && names[2] != "" {
@@ -214,7 +215,7 @@ func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 		if ok {
 			const width = len("123456789")
 			nano := record.TextOf(v)
-			if len(nano) == 0 || digits(nano) < len(nano) || len(nano) > width {
+			if len(nano) == 0 || !isNumber(nano) || len(nano) > width {
 				return 0, times.None
 			}
 			sec = append(append(sec, ".000000000"[:1+width-len(nano)]...), nano...)
@@ -235,9 +236,12 @@ func EmptyTime(value []byte) bool {
 		if bytes.IndexByte(value, '\\') >= 0 {
 			value = record.AppendUnescaped(nil, value)
 		}
-	case !isDigit(value[0]) && value[0] != '-':
+	case !record.IsDigit(value[0]) && value[0] != '-':
 		return false
 	}
 	ns, ok := times.Number(value)
 	return ok && ns == 0
 }
+
+// isNumber reports whether a text has digits alone.
+func isNumber(s []byte) bool { return len(bytes.TrimLeft(s, "0123456789")) == 0 }

@@ -6,6 +6,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/names"
 )
 
 // The level of the first members is that of the whole object.
@@ -19,15 +20,15 @@ func TestFirstLevel(t *testing.T) {
 		`{"a":"level","b":"error"}`: record.Other, `{"\u006cevel":"error"}`: record.Other, `{}`: record.Other, `{"level"`: record.Other,
 		`{"level":"error`: record.Other, ``: record.Other, `x`: record.Other, `{"level":null,"severity":"warn"}`: record.Other,
 	} {
-		l, ok := meaning.FirstLevel([]byte(text))
+		l, ok := names.FirstLevel([]byte(text))
 		if ok != (want != record.Other) || ok && l != want {
 			t.Errorf("%s: %v %v, want %v", text, l, ok, want)
 		}
 	}
-	if l, ok := meaning.FirstLevel([]byte(`{"a":"b","level":30,"x":{`)); l != record.Info || ok {
+	if l, ok := names.FirstLevel([]byte(`{"a":"b","level":30,"x":{`)); l != record.Info || ok {
 		t.Errorf("an object that was cut: %v %v", l, ok)
 	}
-	names := []string{"reqId", "app", "channel", "EventID", "category", "loglevel", "levelno", "priority", "level",
+	keys := []string{"reqId", "app", "channel", "EventID", "category", "loglevel", "levelno", "priority", "level",
 		"Level", "severity", "msg", "a", "lvl", "level"}
 	values := []string{`"error"`, `"loud"`, `7`, `null`, `{"level":"warn"}`, `"Info"`, `true`, `""`, `"a\"b"`, `[1]`,
 		`30.0`, `4`, `99`, `"20"`, `-4`}
@@ -38,11 +39,11 @@ func TestFirstLevel(t *testing.T) {
 				src = append(src, ',')
 			}
 			src = append(src, '"')
-			src = append(src, names[rand.IntN(len(names))]...)
+			src = append(src, keys[rand.IntN(len(keys))]...)
 			src = append(append(src, '"', ':'), values[rand.IntN(len(values))]...)
 		}
 		src = append(src, '}')
-		l, ok := meaning.FirstLevel(src)
+		l, ok := names.FirstLevel(src)
 		if !ok {
 			continue
 		}

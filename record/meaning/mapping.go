@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"blobtail/record"
+	"blobtail/record/names"
 	"blobtail/record/times"
 )
 
@@ -19,6 +20,15 @@ const (
 	// mostDots is how many dots of a name may be steps into an object.
 	mostDots = 8
 )
+
+// Names are the names of the fields that may have the time, the level, the message or the
+// service of a record, in the order in which they are tried. Their case does not matter.
+type Names struct{ Time, Level, Message, Service []string }
+
+// KnownNames are the names that are tried in every record.
+func KnownNames() Names {
+	return Names{names.Known(names.Time), names.Known(names.Level), names.Known(names.Message), names.Known(names.Service)}
+}
 
 // A Naming is names that an operator or a sender gives for the parts of the head. They are tried
 // in their order, before [KnownNames], in any case. A name with dots is that of a field, or else
@@ -51,25 +61,13 @@ func NewMapping(of []Naming) *Mapping {
 // With returns the mapping of a request with fields that its sender names. A record is refused if a
 // field that the sender names for the time has a value that is no time, or one more than [record.MaxAhead]
 // after the arrival. m may be nil.
-func (m *Mapping) With(names Names) *Mapping {
-	own := &Mapping{of: []Naming{{Names: names}}, sender: true}
+func (m *Mapping) With(sent Names) *Mapping {
+	own := &Mapping{of: []Naming{{Names: sent}}, sender: true}
 	if m != nil {
 		own.of, own.selective, own.far = append(own.of, m.of...), m.selective, m.far
 	}
 	return own
 }
-
-// A headPart is one of the parts of a head.
-type headPart uint8
-
-// The parts, in the order of offers.
-const (
-	partTime headPart = iota
-	partLevel
-	partMsg
-	partService
-	numParts
-)
 
 // A chosen has the names for one service.
 type chosen struct {
@@ -82,7 +80,7 @@ type chosen struct {
 
 // A target is a use of a field.
 type target struct {
-	part  headPart
+	part  names.Part
 	place int
 	rest  string // the name of the member, "" for the field itself
 	name  string // all of it
@@ -91,26 +89,26 @@ type target struct {
 // choose returns the names for a service. The service itself is found by those for all.
 func (m *Mapping) choose(service string) *chosen {
 	c := &chosen{targets: make(map[string][]target)}
-	done := [numParts]bool{}
+	done := [names.NumParts]bool{}
 	for i := range m.of {
 		f := &m.of[i]
 		if len(f.Services) > 0 && !slices.ContainsFunc(f.Services, func(p string) bool { return record.MatchService(p, service) }) {
 			continue
 		}
-		for n, names := range [numParts][]string{f.Time, f.Level, f.Message, f.Service} {
-			part := headPart(n)
-			if len(names) == 0 || done[part] {
+		for n, own := range [names.NumParts][]string{f.Time, f.Level, f.Message, f.Service} {
+			part := names.Part(n)
+			if len(own) == 0 || done[part] {
 				continue
 			}
 			done[part] = true
-			for place, name := range names {
+			for place, name := range own {
 				c.add(part, place, lower(name))
 			}
 			switch part {
-			case partTime:
+			case names.Time:
 				c.strict = m.sender && i == 0
-			case partLevel:
-				for _, name := range names {
+			case names.Level:
+				for _, name := range own {
 					c.levels = append(c.levels, lower(name))
 				}
 			}
@@ -119,7 +117,7 @@ func (m *Mapping) choose(service string) *chosen {
 	return c
 }
 
-func (c *chosen) add(part headPart, place int, name string) {
+func (c *chosen) add(part names.Part, place int, name string) {
 	key := func(first, rest string) {
 		k := string(record.AppendEscaped(nil, []byte(first)))
 		c.targets[k] = append(c.targets[k], target{part, place, rest, name})
@@ -268,7 +266,7 @@ func (p *Reader) offer(d *Defaults, parts *record.Stamp) {
 // retract forgets the offers. The stamp is that of the record.
 func (p *Reader) retract(s *record.Stamp) {
 	if p.mapped.now.strict && !s.OwnTime {
-		for _, f := range p.offered(partTime) {
+		for _, f := range p.offered(names.Time) {
 			if !EmptyTime(p.Value(f)) {
 				p.refuse(f, 0, false) // a clock alone
 			}
@@ -290,7 +288,7 @@ func (p *Reader) collect(c *chosen, service bool) {
 			continue
 		}
 		for _, t := range c.targets[string(appendLower(buf[:0], key))] {
-			if (t.rest == "" || p.IsObject(i)) && (service || t.part != partService) {
+			if (t.rest == "" || p.IsObject(i)) && (service || t.part != names.Service) {
 				all = append(all, offer{t, i})
 			}
 		}
@@ -316,11 +314,11 @@ func (t target) order() int {
 // whole name.
 func (p *Reader) resolve(all []offer) []offer {
 	kept := all[:0]
-	part, place := numParts, 0 // of the last whole name that is a field
+	part, place := names.NumParts, 0 // of the last whole name that is a field
 	for _, o := range all {
 		if o.rest == "" {
 			if f := &p.Fields[o.at]; f.Tag == 0 {
-				f.Tag = nameMapped
+				f.Tag = names.Mapped
 			}
 			part, place = o.part, o.place
 			kept = append(kept, o)
@@ -330,7 +328,7 @@ func (p *Reader) resolve(all []offer) []offer {
 			continue
 		}
 		if val, end := within(p.Src, int(p.Fields[o.at].Val), o.rest); end > 0 {
-			o.at = p.Add(val, end, nameMapped)
+			o.at = p.Add(val, end, names.Mapped)
 			kept = append(kept, o)
 		}
 	}
@@ -364,7 +362,7 @@ func within(src []byte, at int, name string) (val, end int) {
 }
 
 // offered iterates over the fields that are offered for a part.
-func (p *Reader) offered(part headPart) iter.Seq2[int, *record.Field] {
+func (p *Reader) offered(part names.Part) iter.Seq2[int, *record.Field] {
 	return func(yield func(int, *record.Field) bool) {
 		for i := range p.mapped.offers {
 			if o := &p.mapped.offers[i]; o.part == part && !yield(o.at, &p.Fields[o.at]) {
@@ -377,7 +375,7 @@ func (p *Reader) offered(part headPart) iter.Seq2[int, *record.Field] {
 // mappedTime is findTime for the fields that are offered. A date or a clock is in parts.
 func (p *Reader) mappedTime(d *Defaults, latest int64, s *record.Stamp) (at int, parts timeParts) {
 	parts = timeParts{dayAt: -1, clockAt: -1}
-	for at, f := range p.offered(partTime) {
+	for at, f := range p.offered(names.Time) {
 		text, _ := p.timeText(f)
 		ns, part := p.readTime(f, text, d)
 		switch ahead := part != times.None && part != times.Clock && ns > latest; {
@@ -410,10 +408,10 @@ func (p *Reader) refuse(f *record.Field, ns int64, ahead bool) {
 // sender's own, or -1.
 func (p *Reader) mappedLevel() (at, own int, l record.Level) {
 	own = -1
-	for at, f := range p.offered(partLevel) {
+	for at, f := range p.offered(names.Level) {
 		known := f.Tag
-		if known >= namePriority {
-			f.Tag = nameMapped
+		if known >= names.Priority {
+			f.Tag = names.Mapped
 		}
 		l, _ = p.levelOf(f)
 		f.Tag = known
@@ -429,7 +427,7 @@ func (p *Reader) mappedLevel() (at, own int, l record.Level) {
 
 // mappedWord returns the first field with a text that is offered for a part, or -1. other is the
 // first with another value that may be one.
-func (p *Reader) mappedWord(part headPart) (at, other int) {
+func (p *Reader) mappedWord(part names.Part) (at, other int) {
 	other = -1
 	for at, f := range p.offered(part) {
 		switch c := p.Src[f.Val]; {

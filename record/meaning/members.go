@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"blobtail/record"
+	"blobtail/record/names"
 )
 
 // Head returns the head that [Reader.AppendLine] would find in the object scanned last, for a
@@ -12,10 +13,10 @@ import (
 // copy.
 func (p *Reader) Head(d *Defaults) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	var s record.Stamp
-	p.find(nameTs, d, &s)
+	p.find(names.Ts, d, &s)
 	at := p.last
 	h.Time, h.Unread, h.Guessed, h.Far = s.Time, s.TimeUnread, s.Guessed, s.TimeFar
-	if h.Msg = copied(p, at.msg); at.msg >= 0 && p.Fields[at.msg].Tag == nameLog {
+	if h.Msg = copied(p, at.msg); at.msg >= 0 && p.Fields[at.msg].Tag == names.Log {
 		h.Msg = bytes.TrimSuffix(h.Msg, []byte("\n"))
 	} else if at.msg < 0 {
 		h.Msg = bytes.Clone(p.message())
@@ -36,7 +37,7 @@ func (p *Reader) Head(d *Defaults) (h Head, rest iter.Seq2[[]byte, []byte]) {
 // Shows returns the time and the level that the object scanned last has by its fields, the time in
 // a stamp and Other for no level, and its message, which is valid until the next use of the parser.
 func (p *Reader) Shows(d *Defaults) (s record.Stamp, l record.Level, msg []byte) {
-	p.find(nameTs, d, &s)
+	p.find(names.Ts, d, &s)
 	return s, p.last.is, p.message()
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"blobtail/record"
+	"blobtail/record/names"
 )
 
 // Head is the beginning of a record by parts. The bytes are the caller's; nil and
@@ -62,7 +63,7 @@ func (p *Reader) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	var odd []byte // a number that is no level
 	if len(h.Level) > 0 {
 		if s.Level = record.ParseLevel(h.Level); s.Level == record.Other {
-			if _, number := numberOf(h.Level); number {
+			if _, number := names.Number(h.Level); number {
 				odd, h.Level = h.Level, nil
 			}
 		}
@@ -95,7 +96,7 @@ func (p *Reader) Begin(dst []byte, h Head, d *Defaults) *Parts {
 func (b *Parts) End() ([]byte, record.Stamp, error) {
 	if b.own != nil {
 		name := "service.name"
-		if b.reader.Found.Has(nameServiceName) {
+		if b.reader.Found.Has(names.ServiceName) {
 			name = b.FreeKey("service.original")
 		}
 		b.Keep(name, b.own)

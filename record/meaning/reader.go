@@ -11,7 +11,17 @@ package meaning
 
 import (
 	"blobtail/record"
+	"blobtail/record/names"
 	"blobtail/record/times"
+)
+
+// The first names of the parts, and of the objects that may have members for them.
+const (
+	kindTime    = names.Ts
+	kindLevel   = names.LevelObject
+	kindMsg     = names.Msg
+	kindService = names.ServiceObject
+	kindParent  = names.Fields
 )
 
 // A Reader turns JSON objects and records by parts into canonical lines. It keeps its memory
@@ -32,7 +42,7 @@ type Reader struct {
 
 // NewReader returns a Reader that is ready for use.
 func NewReader() *Reader {
-	p := &Reader{Scanner: *record.NewScanner(nameAt)}
+	p := &Reader{Scanner: *record.NewScanner(names.At)}
 	p.parts.reader = p
 	return p
 }
@@ -41,10 +51,10 @@ func NewReader() *Reader {
 func (p *Reader) Scan(src []byte) (n int, err error) {
 	p.mapped.before = p.mapped.before[:0]
 	n, err = p.Scanner.Scan(src)
-	if err == nil && p.Found.Has(nameRealtime) {
+	if err == nil && p.Found.Has(names.Realtime) {
 		p.spreadJournal()
 	}
 	return n, err
 }
 
-func (p *Reader) found() *present { return (*present)(&p.Found) }
+func (p *Reader) found() *names.Set { return (*names.Set)(&p.Found) }

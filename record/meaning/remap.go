@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"blobtail/record"
+	"blobtail/record/names"
 )
 
 // Remap applies the mapping of d to a record by parts, after [Parts.End]. The line is that of End,
@@ -65,7 +66,7 @@ func (m *mapped) passHead(d *Defaults, s *record.Stamp) {
 // remapHead finds the parts of the head among the fields that are offered.
 func (p *Reader) remapHead(h *head, s *record.Stamp, d *Defaults) {
 	var found record.Stamp
-	if at, _ := p.findTime(nameTs, d, &found); found.OwnTime {
+	if at, _ := p.findTime(names.Ts, d, &found); found.OwnTime {
 		h.time, s.Time, s.OwnTime, s.Guessed = at, found.Time, true, false
 	}
 	s.TimeUnread = s.TimeUnread || found.TimeUnread
@@ -116,10 +117,10 @@ func ownService(p *Reader, was *record.Stamp, d *Defaults) bool {
 
 // Remapped explains the parts of the head that the last call of [Reader.Remap] has found in fields.
 func (p *Reader) Remapped(w *Why) {
-	at := [numParts]int{p.last.time, p.last.level, p.last.msg, p.last.service}
-	for i, own := range [numParts]int{headTime, headLevel, headMsg, headService} {
+	at := [names.NumParts]int{p.last.time, p.last.level, p.last.msg, p.last.service}
+	for i, own := range [names.NumParts]int{headTime, headLevel, headMsg, headService} {
 		if at[i] != own {
-			w.parts[i] = p.mapped.cause(headPart(i), at[i])
+			w.parts[i] = p.mapped.cause(names.Part(i), at[i])
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package meaning
 
-import "blobtail/record"
+import (
+	"blobtail/record"
+)
 
 // A service is the result of [record.FoldService] for a text.
 type service struct {

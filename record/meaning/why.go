@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"blobtail/record"
+	"blobtail/record/names"
 	"blobtail/record/times"
 )
 
@@ -51,21 +52,21 @@ const (
 )
 
 // Why says where the parts of a record's head come from. Those who decide that note it.
-type Why struct{ parts [numParts]Cause }
+type Why struct{ parts [names.NumParts]Cause }
 
 // Time is the cause of the time; nil of a nil Why: nobody asks.
-func (w *Why) Time() *Cause { return w.of(partTime) }
+func (w *Why) Time() *Cause { return w.of(names.Time) }
 
 // Level is that of the level.
-func (w *Why) Level() *Cause { return w.of(partLevel) }
+func (w *Why) Level() *Cause { return w.of(names.Level) }
 
 // Message is that of the message.
-func (w *Why) Message() *Cause { return w.of(partMsg) }
+func (w *Why) Message() *Cause { return w.of(names.Message) }
 
 // Service is that of the service.
-func (w *Why) Service() *Cause { return w.of(partService) }
+func (w *Why) Service() *Cause { return w.of(names.Service) }
 
-func (w *Why) of(part headPart) *Cause {
+func (w *Why) of(part names.Part) *Cause {
 	if w == nil {
 		return nil
 	}
@@ -91,7 +92,7 @@ func (w *Why) Named(time, level, message, service string) {
 	if w == nil {
 		return
 	}
-	for part, name := range [numParts]string{time, level, message, service} {
+	for part, name := range [names.NumParts]string{time, level, message, service} {
 		w.parts[part].Note(FromProtocol, name)
 	}
 }
@@ -103,24 +104,24 @@ func (p *Reader) Why(d *Defaults) (w Why) {
 	if h.time >= 0 || day < 0 {
 		day, clock = -1, -1
 	}
-	w.parts[partTime] = p.cause(partTime, h.time, day, clock)
+	w.parts[names.Time] = p.cause(names.Time, h.time, day, clock)
 	if day >= 0 {
 		c := w.Time()
-		c.Place, c.Name, c.Also = FromFields, p.field(partTime, day).Name, p.field(partTime, clock).Name
+		c.Place, c.Name, c.Also = FromFields, p.field(names.Time, day).Name, p.field(names.Time, clock).Name
 	}
-	w.parts[partLevel], w.parts[partMsg] = p.cause(partLevel, max(h.level, p.notes.stays)), p.cause(partMsg, h.msg)
+	w.parts[names.Level], w.parts[names.Message] = p.cause(names.Level, max(h.level, p.notes.stays)), p.cause(names.Message, h.msg)
 	if p.notes.by != nil {
-		w.Level().By = p.notes.by.by
+		w.Level().By = p.notes.by.By
 	}
 	switch {
 	case d.Service != "":
 		w.Service().Place = FromPath
 	case h.service >= 0:
 		c := w.Service()
-		*c = p.field(partService, h.service)
+		*c = p.field(names.Service, h.service)
 		if c.Place == FromField && p.IsObject(h.service) {
 			c.Place = FromMember
-			if p.Fields[h.service].Tag == nameService {
+			if p.Fields[h.service].Tag == names.ServiceObject {
 				c.Name += ".name"
 			} else {
 				c.Name += ".container_name"
@@ -137,7 +138,7 @@ func (p *Reader) Why(d *Defaults) (w Why) {
 func (p *Reader) Sought() (ns, level bool) { return p.last.soughtTime, p.last.soughtLevel }
 
 // field is the cause of a part that is a field, or a member that a mapping names.
-func (p *Reader) field(part headPart, at int) Cause {
+func (p *Reader) field(part names.Part, at int) Cause {
 	if c := p.mapped.cause(part, at); c.Place == FromMember {
 		return c
 	}
@@ -145,7 +146,7 @@ func (p *Reader) field(part headPart, at int) Cause {
 }
 
 // mappedCause is the cause of a part that a mapping names, in the words of that.
-func (m *mapped) cause(part headPart, at int) (c Cause) {
+func (m *mapped) cause(part names.Part, at int) (c Cause) {
 	for _, o := range m.before {
 		if o.part == part && o.at == at {
 			if c = (Cause{Place: FromField, Name: o.name}); o.rest != "" {
@@ -195,11 +196,11 @@ func reasonOf(part times.Part, ahead bool) reason {
 // notes are where the parts of a head are from, and what was passed over, as far as its fields do not
 // say it. A parser writes them while it decides.
 type notes struct {
-	day, clock int             // the fields with the date and the clock, -1 for none
-	stays      int             // the field with the level, if that stays, or -1
-	by         *scale          // of the number that is the level
-	rows       [numParts]uint8 // of nestedNames, from 1 on
-	passed     [partLevel + 1][]note
+	day, clock int          // the fields with the date and the clock, -1 for none
+	stays      int          // the field with the level, if that stays, or -1
+	by         *names.Scale // of the number that is the level
+	nested     [names.NumParts]*names.Nested
+	passed     [names.Level + 1][]note
 	word       []byte // the sender's own for the level, with its quotes, in an object
 }
 
@@ -210,11 +211,14 @@ type note struct {
 }
 
 // begin forgets what was passed over for the time or the level.
-func (n *notes) begin(part headPart) {
-	if n.rows[part] = 0; len(n.passed[part]) > 0 { // pointers are written at need alone: this is for each record
+func (n *notes) begin(part names.Part) {
+	if n.nested[part] != nil {
+		n.nested[part] = nil
+	}
+	if len(n.passed[part]) > 0 { // pointers are written at need alone: this is for each record
 		n.passed[part] = n.passed[part][:0]
 	}
-	if part == partTime {
+	if part == names.Time {
 		n.day, n.clock = -1, -1
 		return
 	}
@@ -224,7 +228,7 @@ func (n *notes) begin(part headPart) {
 }
 
 // pass notes a field that is passed over, or another reason for it.
-func (n *notes) pass(part headPart, at int, why reason) {
+func (n *notes) pass(part names.Part, at int, why reason) {
 	for i := range n.passed[part] {
 		if old := &n.passed[part][i]; old.at == at {
 			old.reason = why
@@ -236,13 +240,13 @@ func (n *notes) pass(part headPart, at int, why reason) {
 
 // cause is that of a part that is in the field at, or in a member. Fields that were used are not among
 // those that were passed over.
-func (p *Reader) cause(part headPart, at int, used ...int) (c Cause) {
+func (p *Reader) cause(part names.Part, at int, used ...int) (c Cause) {
 	if at >= 0 {
 		c = p.field(part, at)
-	} else if row := p.notes.rows[part]; row > 0 {
-		c = Cause{Place: FromMember, Name: nestedNames[row-1].path}
+	} else if n := p.notes.nested[part]; n != nil {
+		c = Cause{Place: FromMember, Name: n.Path}
 	}
-	for i := 0; part <= partLevel && i < len(p.notes.passed[part]); i++ {
+	for i := 0; part <= names.Level && i < len(p.notes.passed[part]); i++ {
 		if n := p.notes.passed[part][i]; n.at != at && !slices.Contains(used, n.at) {
 			c.Passed = append(c.Passed, Passed{keyText(p, n.at), shown(p, n.at), reasons[n.reason]})
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"blobtail/record"
-	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/record/times"
 )
 
@@ -241,7 +241,7 @@ func pairTime(r *times.Reader, line []byte) (text []byte, ns int64, head, ok boo
 		if !more {
 			break
 		}
-		if meaning.TimePlace(string(key)) == 0 {
+		if names.TimePlace(string(key)) == 0 {
 			continue
 		}
 		if string(key) == "date" {

@@ -6,6 +6,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/record/text"
 	"blobtail/record/times"
 	"blobtail/record/trace"
@@ -80,7 +81,7 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	}
 	if msg[0] == '{' {
 		if timed && s.main == nil {
-			if l, ok := meaning.FirstLevel(msg); ok {
+			if l, ok := names.FirstLevel(msg); ok {
 				s.found.level = "level"
 				return 0, l
 			}
@@ -88,7 +89,7 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 		if ns, l, ok := s.object(msg); ok {
 			return ns, l
 		}
-		if l, _ := meaning.FirstLevel(msg); l != record.Other { // of one that was cut
+		if l, _ := names.FirstLevel(msg); l != record.Other { // of one that was cut
 			s.found.level = "level"
 			return 0, l
 		}

@@ -15,6 +15,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
@@ -159,10 +160,10 @@ func levelOf(name string, value []byte) (word []byte, place int) {
 	if !ok {
 		return nil, 0
 	}
-	if _, place = meaning.FieldLevel(name, nil); place == 0 {
+	if _, place = names.FieldLevel(name, nil); place == 0 {
 		return nil, 0
 	}
-	l, place := meaning.FieldLevel(name, record.TextOf(value))
+	l, place := names.FieldLevel(name, record.TextOf(value))
 	if l == record.Other {
 		return nil, 0
 	}

@@ -5,6 +5,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 )
 
@@ -141,7 +142,7 @@ func (p *pair) named(of *meaning.Cause) *pair {
 
 // word is the value of a pair with the level; of a number, the word that it is under the pair's name.
 func (p *pair) word() []byte {
-	if l, _ := meaning.FieldLevel(p.name, p.value); len(p.value) > 0 && p.value[0] <= '9' && l != record.Other {
+	if l, _ := names.FieldLevel(p.name, p.value); len(p.value) > 0 && p.value[0] <= '9' && l != record.Other {
 		return []byte(l.String())
 	}
 	return p.value
@@ -176,7 +177,7 @@ func bestLevel(pairs []pair) int {
 		if p.other {
 			continue
 		}
-		l, place := meaning.FieldLevel(p.name, p.value)
+		l, place := names.FieldLevel(p.name, p.value)
 		if place == 0 || len(p.value) == 0 || string(p.value) == "unknown" || own && l == record.Other && place > least {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 )
 
@@ -140,7 +140,7 @@ func (d *decoder) protoPair(b []byte) error {
 	p := &d.meta[at]
 	if p.value, p.json = value, false; p.name != string(name) {
 		p.name = d.name(name)
-		_, place := meaning.FieldLevel(p.name, nil)
+		_, place := names.FieldLevel(p.name, nil)
 		p.other = place == 0
 	}
 	return nil

@@ -3,6 +3,7 @@ package otlp
 import (
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/names"
 )
 
 // levelUnless is levelIn for a record without a level.
@@ -17,7 +18,7 @@ func (w *walker) levelUnless(level []byte, list []attribute, why *meaning.Why) (
 // records without a severity. why may be nil.
 func (w *walker) levelIn(list []attribute, why *meaning.Why) (level []byte, rest []attribute) {
 	at, best := -1, 0
-	var beside meaning.Beside
+	var beside names.Beside
 	for i := range list {
 		beside.Note(asString(list[i].key), list[i].value.bytes)
 	}
@@ -38,9 +39,9 @@ func (w *walker) levelIn(list []attribute, why *meaning.Why) (level []byte, rest
 	return level, append(list[:at], list[at+1:]...)
 }
 
-// stayingLevel is levelIn for attributes that stay: those of [meaning.Beside.StayingLevel], and the
+// stayingLevel is levelIn for attributes that stay: those of [names.Beside.StayingLevel], and the
 // objects of the Elastic Common Schema and of Roarr.
-func (w *walker) stayingLevel(list []attribute, beside *meaning.Beside, why *meaning.Why) []byte {
+func (w *walker) stayingLevel(list []attribute, beside *names.Beside, why *meaning.Why) []byte {
 	for i := range list {
 		name, v := asString(list[i].key), list[i].value
 		l := record.Other

@@ -10,6 +10,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 )
 
@@ -275,7 +276,7 @@ func (w *walker) message(h *meaning.Head) (rest []attribute) {
 	for i := range e.members {
 		m := &e.members[i]
 		m.journal()
-		place := meaning.MessagePlace(asString(m.key))
+		place := names.MessagePlace(asString(m.key))
 		if place == 0 || m.value.kind != text {
 			continue
 		}

@@ -3,6 +3,7 @@ package otlp
 import (
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/names"
 )
 
 // seen sets the time of a record without one: that of a member of the body with a name for it. The
@@ -12,7 +13,7 @@ func (w *walker) seen(h *meaning.Head) {
 	h.Observed = timeOf(w.entry.seen)
 	name, best := "observedTimeUnixNano", 0
 	for _, m := range w.entry.members {
-		place := meaning.TimePlace(asString(m.key))
+		place := names.TimePlace(asString(m.key))
 		if place == 0 || best > 0 && place > best {
 			continue
 		}

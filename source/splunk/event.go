@@ -6,6 +6,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 )
 
@@ -234,7 +235,7 @@ func (s *sink) fields(object []byte, h *meaning.Head) (fields []field, err error
 	for key, value := range p.Members() {
 		l, place := record.Other, 0
 		if !given {
-			l, place = meaning.FieldLevel(string(key), record.TextOf(value))
+			l, place = names.FieldLevel(string(key), record.TextOf(value))
 		}
 		switch {
 		case len(h.Service) == 0 && (string(key) == "service" || string(key) == "service.name"):
