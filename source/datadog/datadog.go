@@ -123,7 +123,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	h, rest := s.parser.Head(s.Arrival())
 	h.Renames = true
 	if h.Why = s.Why(); h.Why != nil {
-		*h.Why = s.parser.Why(s.Arrival())
+		*h.Why = s.parser.Why(s.Arrival(), nil)
 	}
 	var source, tags []byte
 	levelled := len(h.Level) > 0 // then status has another meaning
@@ -178,7 +178,7 @@ func (s *sink) complete(h *meaning.Head) {
 			inner, _ := s.inner.Head(s.Arrival())
 			h.Time, h.Guessed, h.Far = inner.Time, inner.Guessed, h.Far || inner.Far
 			if h.Why != nil && h.Time != 0 {
-				w := s.inner.Why(s.Arrival())
+				w := s.inner.Why(s.Arrival(), nil)
 				h.Why.Time().Note(meaning.FromText, w.Time().Name)
 			}
 		}

@@ -217,7 +217,7 @@ func (s *sink) head(event []byte) (h meaning.Head, rest []field, err error) {
 func (s *sink) whyOf(p *meaning.Reader) *meaning.Why {
 	w := s.Why()
 	if w != nil {
-		*w = p.Why(s.Arrival())
+		*w = p.Why(s.Arrival(), nil)
 	}
 	return w
 }

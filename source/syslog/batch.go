@@ -208,7 +208,7 @@ func (b *batch) object(m *message) (h meaning.Head, rest iter.Seq2[[]byte, []byt
 		return h, nil
 	}
 	h, rest = b.inner.Head(b.g.Arrival())
-	why := b.inner.Why(b.g.Arrival())
+	why := b.inner.Why(b.g.Arrival(), nil)
 	name := h.Service
 	for key, value := range rest {
 		if string(key) == "name" && len(name) == 0 && record.IsString(value) {

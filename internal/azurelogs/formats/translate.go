@@ -18,10 +18,6 @@ type ID [10]byte
 // A Translator makes canonical lines of entries. It keeps its memory from one entry to the
 // next; only one goroutine may use it at a time.
 type Translator struct {
-	// Shows returns the level that a text shows, Other for none. It is asked for resource logs
-	// without a word for the level. Nil: nobody is.
-	Shows func(text []byte) record.Level
-
 	kind    Kind
 	service string
 	hour    time.Time // of the blob
