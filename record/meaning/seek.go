@@ -18,7 +18,6 @@ type seeker struct {
 	main   *Reader // that of the record
 	parser *Reader // of an object in the message; nil before the first one
 	deeper *Reader // of one in that object's message
-	d      *Defaults
 	times  times.Reader // its Now is the arrival
 	found  sought
 }
@@ -39,9 +38,9 @@ type sought struct {
 // of a record behind any door. timed says that no time is needed.
 func (p *Reader) Seek(msg []byte, d *Defaults, timed bool) (ns int64, l record.Level) {
 	s := &p.seeker
-	s.main, s.d = p, d
+	s.main = p
 	s.times.Now, s.times.Guess = d.Arrived, d.Guess
-	return s.seek(msg, timed)
+	return s.seek(msg, d, timed)
 }
 
 // sought gives a stamp the time that a message shows, if it has none, and returns the level. named says
@@ -64,7 +63,7 @@ func (p *Reader) sought(d *Defaults, msg []byte, to *record.Stamp, named bool) {
 
 // seek returns the time and the level that a message shows, 0 and Other for none. timed says that
 // no time is needed.
-func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
+func (s *seeker) seek(msg []byte, d *Defaults, timed bool) (ns int64, l record.Level) {
 	s.found = sought{indented: text.IsIndented(msg)}
 	msg = bytes.TrimSpace(msg)
 	if len(msg) == 0 {
@@ -77,7 +76,7 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	if msg = trace.BehindPrefixes(msg); len(msg) == 0 {
 		return 0, record.Other
 	}
-	if s.d.Mapping != nil {
+	if d.Mapping != nil {
 		if word := text.NamedLevel(msg, s.main.namesOfLevel()); word != nil {
 			ns, _ = s.text(msg)
 			s.found.word = word
@@ -85,13 +84,13 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 		}
 	}
 	if msg[0] == '{' {
-		if timed && s.d.Mapping == nil {
+		if timed && d.Mapping == nil {
 			if l, ok := names.FirstLevel(msg); ok {
 				s.found.level = "level"
 				return 0, l
 			}
 		}
-		if ns, l, ok := s.object(msg); ok {
+		if ns, l, ok := s.object(msg, d); ok {
 			return ns, l
 		}
 		if l, _ := names.FirstLevel(msg); l != record.Other { // of one that was cut
@@ -105,15 +104,15 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	}
 	// JSON behind a head, such as that of CRI.
 	if at := bytes.IndexByte(msg[:min(len(msg), text.Reach)], '{'); at > 0 {
-		return s.behind(msg, at, ns, l)
+		return s.behind(msg, d, at, ns, l)
 	}
 	return ns, l
 }
 
 // behind looks into the object behind a text, at at, with this time and this level.
-func (s *seeker) behind(msg []byte, at int, ns int64, l record.Level) (int64, record.Level) {
+func (s *seeker) behind(msg []byte, d *Defaults, at int, ns int64, l record.Level) (int64, record.Level) {
 	head := s.found
-	inner, level, ok := s.object(msg[at:])
+	inner, level, ok := s.object(msg[at:], d)
 	if !ok {
 		return ns, l
 	}
@@ -157,22 +156,22 @@ func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
 }
 
 // object looks into a message that is an object, and into its message. ok is false if it is none.
-func (s *seeker) object(msg []byte) (ns int64, l record.Level, ok bool) {
+func (s *seeker) object(msg []byte, d *Defaults) (ns int64, l record.Level, ok bool) {
 	if s.parser == nil {
 		s.parser, s.deeper = NewReader(), NewReader()
 	}
 	if n, err := s.parser.Scan(msg); err != nil || n != len(msg) {
 		return 0, record.Other, false
 	}
-	shown, l, inner := s.parser.shows(s.d)
+	shown, l, inner := s.parser.shows(d)
 	ns = shown.Time
-	if s.d.Mapping != nil {
+	if d.Mapping != nil {
 		if mapped := s.parser.mappedBy(s.main); mapped != record.Other {
 			l = mapped
 		}
 	}
-	if s.d.Explains {
-		w := s.parser.Why(s.d, nil)
+	if d.Explains {
+		w := s.parser.Why(d, nil)
 		s.found.inner = &w
 	}
 	s.found.timeWithin, s.found.levelWithin = ns != 0, l != record.Other
@@ -182,7 +181,7 @@ func (s *seeker) object(msg []byte) (ns int64, l record.Level, ok bool) {
 	}
 	at, level := int64(0), record.Other
 	if n, err := s.deeper.Scan(inner); err == nil && n == len(inner) {
-		shown, level, _ = s.deeper.shows(s.d)
+		shown, level, _ = s.deeper.shows(d)
 		at = shown.Time
 	} else {
 		at, level = s.text(inner)

@@ -32,7 +32,7 @@ func (t *Translator) resource(dst, entry []byte, made bool) (line []byte, stamp 
 	if blanks(entry[n:]) < len(entry[n:]) {
 		return dst, stamp, &MalformedError{"text behind the JSON object"}
 	}
-	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], &meaning.Defaults{Service: t.service, ForeignTs: true})
+	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], &t.of)
 	word := append(t.word[:0], t.parser.Level()...)
 	t.word = word
 	if !stamp.OwnTime {

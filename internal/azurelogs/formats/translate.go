@@ -19,8 +19,8 @@ type ID [10]byte
 // next; only one goroutine may use it at a time.
 type Translator struct {
 	kind    Kind
-	service string
-	hour    time.Time // of the blob
+	of      meaning.Defaults // with the service
+	hour    time.Time        // of the blob
 	parser  *meaning.Reader
 	times   times.Reader
 	names   []string
@@ -41,7 +41,7 @@ type Translator struct {
 // NewTranslator returns a Translator of entries of a kind. service is the service of all
 // lines, hour that of the blob, which entries of a resource log without a time get.
 func NewTranslator(kind Kind, service string, hour time.Time) *Translator {
-	return &Translator{kind: kind, service: service, hour: hour, times: times.Reader{MonthFirst: true}, parser: meaning.NewReader(), names: classicFields()}
+	return &Translator{kind: kind, of: meaning.Defaults{Service: service, ForeignTs: true}, hour: hour, times: times.Reader{MonthFirst: true}, parser: meaning.NewReader(), names: classicFields()}
 }
 
 // Append appends the canonical line of an entry to dst, without the signatures of shared
