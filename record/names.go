@@ -114,6 +114,8 @@ const (
 	nameService          = kindService
 	nameServiceName      = kindService + 1
 	nameApp              = kindService + 2 // the last one that is kept under another name
+	nameServiceName2     = kindService + 3
+	nameContainer        = kindService + 11
 	nameChannel          = kindBeside
 	nameEventID          = kindBeside + 1
 	nameEventID2         = kindBeside + 2

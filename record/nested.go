@@ -145,42 +145,6 @@ func (p *Parser) idle(kind name, odd uint64) (idle uint64) {
 	return idle
 }
 
-// Beside notes the names of a record by parts, because some names and numbers mean a level only
-// beside others.
-type Beside struct{ found present }
-
-// Note notes a field.
-func (b *Beside) Note(key string, text []byte) {
-	if n := lookupName([]byte(key)); n != 0 && isMark(n, text) {
-		b.found[n/perKind] |= 1 << (n % perKind)
-	}
-}
-
-// FieldLevel is [FieldLevel] for a field beside those that were noted.
-func (b *Beside) FieldLevel(key string, text []byte) (l Level, place int) {
-	n := lookupName([]byte(key))
-	if n/perKind != kindLevel/perKind || n >= namePriority {
-		return Other, 0
-	}
-	place = int(n-kindLevel) + 1
-	l, by := b.found.levelOf(n, text)
-	if by != nil {
-		return l, place + perKind
-	}
-	if _, number := numberOf(text); number {
-		return Other, 0
-	}
-	return l, place
-}
-
-// FieldLevel returns the level that a field of a record by parts has, and the place of its name
-// in [KnownNames], from 1 on; the place of a number is behind those of all words. A lower place is
-// tried first. It is 0 if the name is none of a level, or says too little, and for a number that is
-// no level.
-func FieldLevel(key string, text []byte) (l Level, place int) {
-	return new(Beside).FieldLevel(key, text)
-}
-
 // FirstLevel returns the level of an object, if its first members are texts, numbers or the words
 // of JSON up to one that is called level and has a level, as loggers write them. ok is false for
 // other objects: a [Parser] has to read these. So it is if the level is a number, and there is another
@@ -258,17 +222,6 @@ func firstMember(object []byte, i int, nested bool) (key []byte, from, end int) 
 		return nil, 0, 0
 	}
 	return key, from, end
-}
-
-// StayingLevel returns the level of a field of a record by parts with a name that others use for
-// other things too, such as priority. The field stays. It is Other for any other field.
-func (b *Beside) StayingLevel(key string, text []byte) Level {
-	n := lookupName([]byte(key))
-	if n/perKind != kindLevel/perKind || n < namePriority || !b.found.counts(n) {
-		return Other
-	}
-	l, _ := b.found.levelOf(n, text)
-	return l
 }
 
 // TimePlace returns the place of a name in [KnownNames] of times, from 1 on, or 0.

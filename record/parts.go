@@ -19,8 +19,8 @@ type Head struct {
 	Level    []byte // any word: aliases as in [ParseLevel] become the level's own
 	Service  []byte // the sender's name for it, not folded
 	Msg      []byte
-	// Assumed says that the level is one that the sender gives to all lines of a program. One that
-	// the message shows counts before it.
+	// Assumed says that the sender gives a level to all lines of a program. One that the message
+	// shows counts before it, if it is info.
 	Assumed bool
 	// Sought says that the caller has looked into the message for a time and a level.
 	Sought bool
@@ -86,8 +86,8 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 		}
 	}
 	p.last.soughtTime, p.last.soughtLevel = false, false
-	b.assumed = h.Assumed
-	if named := len(h.Level) > 0 && !h.Assumed; d.Seek != nil && !h.Sought && (h.Time == 0 || !named) && len(h.Msg) > 0 {
+	b.assumed = h.Assumed && s.Level == Info
+	if named := len(h.Level) > 0 && !b.assumed; d.Seek != nil && !h.Sought && (h.Time == 0 || !named) && len(h.Msg) > 0 {
 		p.soughtOr(d, h.Msg, &s, named)
 	}
 	if b.observed = h.Observed != 0 && !s.OwnTime; b.observed {

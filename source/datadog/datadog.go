@@ -131,8 +131,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 		switch string(key) {
 		case "status":
 			if levelled = levelled || isCode(record.TextOf(value)); !levelled { // that of an access log is none
-				h.Level = record.TextOf(value)
-				h.Assumed = record.ParseLevel(h.Level) == record.Info // of all that a container prints
+				h.Level, h.Assumed = record.TextOf(value), true // a container prints all under info
 				h.Why.Level().Note(record.FromField, "status")
 			}
 		case "ddsource":

@@ -323,8 +323,7 @@ func (d *decoder) find() entry {
 			}
 		case "PRIORITY":
 			if e.priority < 0 {
-				e.priority, e.head.Level = i, value
-				e.head.Assumed = string(value) == "5" || string(value) == "6" // of all that a service prints
+				e.priority, e.head.Level, e.head.Assumed = i, value, true // a service prints all under info
 			}
 		case "_SYSTEMD_UNIT":
 			unit = value

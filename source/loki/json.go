@@ -108,20 +108,18 @@ func (d *decoder) jsonLabels(c *tokens.Cursor) {
 	}
 	l := &d.stream
 	for ; has; has = c.More('{') {
-		p := pair{name: d.jsonName(c.Key())}
+		name := d.jsonName(c.Key())
 		switch c.Next() {
 		case 'n': // null
 			c.Skip()
-			continue
 		case '"':
 			inside, _ := c.Quoted()
 			from := len(l.text)
 			l.text = record.AppendUnescaped(l.text, inside)
-			p.value = l.text[from:]
+			l.pairs = append(l.pairs, record.NewPair(name, "", l.text[from:], false))
 		default:
-			p.json, p.value = true, c.Skip()
+			l.pairs = append(l.pairs, record.NewPair(name, "", c.Skip(), true))
 		}
-		l.pairs = append(l.pairs, p)
 	}
 	l.find()
 }
@@ -244,11 +242,11 @@ func (d *decoder) jsonText(c *tokens.Cursor) []byte {
 func (d *decoder) jsonMeta(c *tokens.Cursor) {
 	has, _ := c.Enter('{')
 	for ; has; has = c.More('{') {
-		p := pair{name: d.jsonName(c.Key())}
-		if c.Next() == '"' {
-			p.value = d.jsonText(c)
+		p := record.NewPair(d.jsonName(c.Key()), "", nil, c.Next() != '"')
+		if p.JSON {
+			p.Value = c.Skip()
 		} else {
-			p.json, p.value = true, c.Skip()
+			p.Value = d.jsonText(c)
 		}
 		d.meta = append(d.meta, p)
 	}

@@ -131,17 +131,11 @@ func (d *decoder) protoPair(b []byte) error {
 			value = bytes
 		}
 	}
-	at := len(d.meta)
-	if at < cap(d.meta) {
-		d.meta = d.meta[:at+1]
+	if n := len(d.meta); n < cap(d.meta) && d.meta[:n+1][n].Name == string(name) {
+		d.meta = d.meta[:n+1] // with that name
+		d.meta[n].Value, d.meta[n].JSON = value, false
 	} else {
-		d.meta = append(d.meta, pair{})
-	}
-	p := &d.meta[at]
-	if p.value, p.json = value, false; p.name != string(name) {
-		p.name = d.name(name)
-		_, place := record.FieldLevel(p.name, nil)
-		p.other = place == 0
+		d.meta = append(d.meta, record.NewPair(d.name(name), "", value, false))
 	}
 	return nil
 }

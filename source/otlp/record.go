@@ -140,6 +140,7 @@ type walker struct {
 	shared   int       // cost of all records so far
 	passed   int       // end of the last record
 	words    [6][]byte // of the levels
+	pairs    []record.Pair
 	scratch  []byte
 	cursor   cursor // of JSON
 }
@@ -161,10 +162,11 @@ func (w *walker) forget() {
 	clear(w.scope.list[:cap(w.scope.list)])
 	clear(w.entry.list[:cap(w.entry.list)])
 	clear(w.entry.members[:cap(w.entry.members)])
+	clear(w.pairs[:cap(w.pairs)])
 	if cap(w.scratch) > 64<<10 {
 		w.scratch = nil
 	}
-	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, from: w.from, scratch: w.scratch[:0]}
+	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, from: w.from, pairs: w.pairs, scratch: w.scratch[:0]}
 }
 
 // reject passes bytes of the body that are no records.
@@ -208,9 +210,7 @@ func (w *walker) pass(from, end int) bool {
 	if h.Time == 0 {
 		w.seen(&h)
 	}
-	if len(h.Level) == 0 && len(e.list) > 0 {
-		h.Level, e.list = w.levelIn(e.list, h.Why)
-	}
+	e.list = w.levelIn(e.list, &h)
 	rest := w.message(&h)
 	p := w.to.Begin(h)
 	w.addFields(p, rest)
@@ -270,32 +270,27 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 		return nil
 	}
 	const behind = 1 << 10
-	at, best := -1, 0
-	for i := range e.members {
+	at := record.Best(len(e.members), func(i int) int {
 		m := &e.members[i]
 		m.journal()
 		place := record.MessagePlace(asString(m.key))
-		if place == 0 || m.value.kind != text {
-			continue
-		}
-		if len(m.value.bytes) == 0 {
+		switch {
+		case place == 0 || m.value.kind != text:
+			return 0
+		case len(m.value.bytes) == 0:
 			place += behind // those that have a text
 		}
-		if best == 0 || place < best {
-			at, best = i, place
-		}
-	}
-	if at < 0 && w.mapped() {
-		h.Level, rest = w.levelUnless(h.Level, e.members, h.Why)
-		return rest
-	}
+		return place
+	})
 	if at >= 0 {
 		h.Msg = e.members[at].value.bytes
 		if h.Why != nil {
 			h.Why.Message().Note(record.FromMember, "body."+asString(e.members[at].key))
 		}
-		h.Level, rest = w.levelUnless(h.Level, append(e.members[:at], e.members[at+1:]...), h.Why)
-		return rest
+		return w.levelIn(append(e.members[:at], e.members[at+1:]...), h)
+	}
+	if w.mapped() {
+		return w.levelIn(e.members, h)
 	}
 	b := append(w.scratch[:0], '{')
 	for i := range e.members {

@@ -111,8 +111,9 @@ func (s *sink) Object(raw []byte, end int) bool {
 		return s.Reject(raw, tooMuch(), end)
 	}
 	b := s.Begin(h)
-	for _, f := range append(rest, extra...) {
-		b.Member(f.key, f.value, "")
+	rest = append(rest, extra...)
+	for i := range rest {
+		b.Add(&rest[i], "")
 	}
 	m.add(b)
 	if len(original) > 0 {
@@ -150,9 +151,6 @@ func (m *metadata) name(h *record.Head) {
 	h.Why.Service().Note(record.FromProtocol, "source, sourcetype or index")
 }
 
-// A field is a member of an object.
-type field struct{ key, value []byte }
-
 // objectIn returns the object that a text of JSON has, any other value as it is.
 func (s *sink) objectIn(value []byte) []byte {
 	if value[0] != '"' || bytes.IndexByte(value[:min(len(value), 8)], '{') < 0 {
@@ -188,7 +186,7 @@ func (s *sink) spread() []byte {
 
 // head returns the head and the fields of an event: of an object its members, also if that is in a
 // text, of anything else the text.
-func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
+func (s *sink) head(event []byte) (h record.Head, rest []record.Pair, err error) {
 	event = s.objectIn(event)
 	if event[0] != '{' {
 		h = record.Head{Msg: record.TextOf(event), Renames: true, Why: s.Why()}
@@ -206,7 +204,7 @@ func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
 	h.Renames = true
 	h.Why = s.whyOf(s.inner)
 	for key, value := range members {
-		rest = append(rest, field{key, value})
+		rest = append(rest, record.MemberPair(key, value, ""))
 	}
 	return h, rest, nil
 }
@@ -221,7 +219,7 @@ func (s *sink) whyOf(p *record.Parser) *record.Why {
 }
 
 // fields returns the indexed fields of an event. They may name its service and level.
-func (s *sink) fields(object []byte, h *record.Head) (fields []field, err error) {
+func (s *sink) fields(object []byte, h *record.Head) (fields []record.Pair, err error) {
 	if len(object) == 0 || object[0] != '{' {
 		return nil, nil
 	}
@@ -229,25 +227,8 @@ func (s *sink) fields(object []byte, h *record.Head) (fields []field, err error)
 	if _, err := p.Scan(object); err != nil {
 		return nil, err
 	}
-	given, best, before := len(h.Level) > 0, 0, field{}
 	for key, value := range p.Members() {
-		l, place := record.Other, 0
-		if !given {
-			l, place = record.FieldLevel(string(key), record.TextOf(value))
-		}
-		switch {
-		case len(h.Service) == 0 && (string(key) == "service" || string(key) == "service.name"):
-			h.Service = record.TextOf(value)
-			h.Why.Service().Note(record.FromField, string(key))
-		case l != record.Other && (best == 0 || place < best):
-			if best > 0 {
-				fields = append(fields, before)
-			}
-			best, before, h.Level = place, field{key, value}, []byte(l.String())
-			h.Why.Level().Note(record.FromField, string(key))
-		default:
-			fields = append(fields, field{key, value})
-		}
+		fields = append(fields, record.MemberPair(key, value, ""))
 	}
-	return fields, nil
+	return h.Take(fields, record.Common), nil
 }

@@ -148,9 +148,9 @@ func metadataOf(q url.Values) (m metadata, scope string) {
 
 // add adds the metadata to a record.
 func (m *metadata) add(b *record.Parts) {
-	for _, f := range []field{{[]byte("host"), m.host}, {[]byte("source"), m.source}, {[]byte("sourcetype"), m.sourcetype}, {[]byte("index"), m.index}} {
-		if f.value != nil {
-			b.Member(f.key, f.value, "")
+	for i, value := range [...][]byte{m.host, m.source, m.sourcetype, m.index} {
+		if value != nil {
+			b.JSON([...]string{"host", "source", "sourcetype", "index"}[i], value)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func (b *batch) record(raw []byte, from *peer) {
 	}
 	if m.priority >= 0 && len(h.Level) == 0 {
 		b.digit[0] = '0' + byte(m.priority%8)
-		h.Level, h.Assumed = b.digit[:], m.priority%8 == 5 || m.priority%8 == 6 // of rsyslog's files, of logger
+		h.Level, h.Assumed = b.digit[:], true // files of rsyslog, and logger, have all under notice or info
 	}
 	if members == nil {
 		h.Why = b.why(&m, wrong)
