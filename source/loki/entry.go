@@ -64,6 +64,17 @@ func (d *decoder) name(text []byte) string {
 	return s
 }
 
+// pair adds an item of metadata. Entries mostly have the names of the one before.
+func (d *decoder) pair(name []byte) *record.Pair {
+	n := len(d.meta)
+	if n < cap(d.meta) && d.meta[:n+1][n].Name == string(name) {
+		d.meta = d.meta[:n+1]
+	} else {
+		d.meta = append(d.meta, record.NewPair(d.name(name), "", nil, false))
+	}
+	return &d.meta[n]
+}
+
 // An entry is a line of a stream. The metadata are in the decoder.
 type entry struct {
 	time    int64  // Unix nanoseconds, 0 for none

@@ -108,7 +108,7 @@ func (d *decoder) jsonLabels(c *tokens.Cursor) {
 	}
 	l := &d.stream
 	for ; has; has = c.More('{') {
-		name := d.jsonName(c.Key())
+		name := d.name(record.AppendUnescaped(nil, c.Key()))
 		switch c.Next() {
 		case 'n': // null
 			c.Skip()
@@ -131,15 +131,6 @@ func (d *decoder) jsonSelector(c *tokens.Cursor) error {
 		return nil // the whole body is broken
 	}
 	return d.selector(record.AppendUnescaped(nil, inside))
-}
-
-// jsonName returns a key as text.
-func (d *decoder) jsonName(key []byte) string {
-	from := len(d.text)
-	d.text = record.AppendUnescaped(d.text, key)
-	name := d.name(d.text[from:])
-	d.text = d.text[:from]
-	return name
 }
 
 // jsonEntries passes a list of entries, or null, and reports whether the sink accepts more.
@@ -242,12 +233,14 @@ func (d *decoder) jsonText(c *tokens.Cursor) []byte {
 func (d *decoder) jsonMeta(c *tokens.Cursor) {
 	has, _ := c.Enter('{')
 	for ; has; has = c.More('{') {
-		p := record.NewPair(d.jsonName(c.Key()), "", nil, c.Next() != '"')
-		if p.JSON {
+		from := len(d.text)
+		d.text = record.AppendUnescaped(d.text, c.Key())
+		p := d.pair(d.text[from:])
+		d.text = d.text[:from]
+		if p.JSON = c.Next() != '"'; p.JSON {
 			p.Value = c.Skip()
 		} else {
 			p.Value = d.jsonText(c)
 		}
-		d.meta = append(d.meta, p)
 	}
 }

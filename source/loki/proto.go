@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"blobtail/record"
 	"blobtail/source/body"
 )
 
@@ -115,7 +114,7 @@ func (d *decoder) protoEntry(b []byte, end int) (more bool, err error) {
 	return d.record(e), nil
 }
 
-// protoPair adds an item of metadata. Entries of a stream mostly have the same names.
+// protoPair adds an item of metadata.
 func (d *decoder) protoPair(b []byte) error {
 	name, value, ok := shortPair(b)
 	for off := 0; !ok && off < len(b); {
@@ -131,12 +130,8 @@ func (d *decoder) protoPair(b []byte) error {
 			value = bytes
 		}
 	}
-	if n := len(d.meta); n < cap(d.meta) && d.meta[:n+1][n].Name == string(name) {
-		d.meta = d.meta[:n+1] // with that name
-		d.meta[n].Value, d.meta[n].JSON = value, false
-	} else {
-		d.meta = append(d.meta, record.NewPair(d.name(name), "", value, false))
-	}
+	p := d.pair(name)
+	p.Value, p.JSON = value, false
 	return nil
 }
 
