@@ -37,7 +37,7 @@ func (Protocol) Exchange(r *http.Request) httpsource.Exchange {
 	case "/api/v2/logs", "/v1/input":
 		return logs{r}
 	case "/api/v1/validate":
-		return validate{r}
+		return httpsource.Probe{Request: r, Answer: validate}
 	}
 	return nil
 }
@@ -67,41 +67,22 @@ func (x logs) Open() (in httpsource.Intake, err error) {
 
 // Reply implements [httpsource.Exchange]: 202 and an empty object, or a list of errors.
 func (logs) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	switch {
-	case refused != nil:
-		return failed(h, refused.Status, refused.Reason)
-	case counts.Error != "":
-		return failed(h, http.StatusBadRequest, counts.Failure())
-	}
-	h.Set("Content-Type", "application/json")
-	return http.StatusAccepted, []byte("{}")
+	status, reason := counts.Failed(refused)
+	return answer(h, status, reason, http.StatusAccepted, "{}")
 }
 
-func failed(h http.Header, status int, reason string) (int, []byte) {
+// validate answers the probe of the API key.
+func validate(h http.Header, status int, reason string) (int, []byte) {
+	return answer(h, status, reason, http.StatusOK, `{"valid":true}`)
+}
+
+func answer(h http.Header, status int, reason string, good int, text string) (int, []byte) {
 	h.Set("Content-Type", "application/json")
+	if status == 0 {
+		return good, []byte(text)
+	}
 	b, _ := json.Marshal(map[string][]string{"errors": {reason}}) // texts have a form in JSON
 	return status, b
-}
-
-// validate is the probe of the API key.
-type validate struct{ r *http.Request }
-
-// Open implements [httpsource.Exchange].
-func (x validate) Open() (in httpsource.Intake, err error) {
-	in.Probe = true
-	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
-		return in, httpsource.RefuseMethod("GET, HEAD", "%s %s: want GET", x.r.Method, x.r.URL.Path)
-	}
-	return in, nil
-}
-
-// Reply implements [httpsource.Exchange].
-func (validate) Reply(h http.Header, _ *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	if refused != nil {
-		return failed(h, refused.Status, refused.Reason)
-	}
-	h.Set("Content-Type", "application/json")
-	return http.StatusOK, []byte(`{"valid":true}`)
 }
 
 // A sink makes records of the items that a decoder of JSON finds.

@@ -50,12 +50,8 @@ func (x messages) Open() (in httpsource.Intake, err error) {
 // Reply implements [httpsource.Exchange] as Graylog does: 202 without a body, or the reason as
 // text.
 func (messages) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	switch {
-	case refused != nil:
-		return refused.Status, []byte(refused.Reason + "\n")
-	case counts.Error != "":
-		return http.StatusBadRequest, []byte(counts.Failure() + "\n")
+	if status, reason := counts.Failed(refused); status > 0 {
+		return httpsource.Plain(h, status, reason)
 	}
 	return http.StatusAccepted, nil
 }

@@ -131,9 +131,7 @@ func (x nativeExchange) Reply(h http.Header, counts *Result, refused *Refusal) (
 	status = http.StatusOK
 	switch {
 	case refused != nil && refused.Status == http.StatusNotFound && signpost.Reading(x.URL.Path) && !strings.HasPrefix(x.URL.Path, "/api/v1/"):
-		h.Set("Content-Type", "text/plain; charset=utf-8")
-		h.Set("X-Content-Type-Options", "nosniff")
-		return refused.Status, []byte(refused.Reason + "\n")
+		return Plain(h, refused.Status, refused.Reason)
 	case refused != nil:
 		status, v = refused.Status, map[string]string{"error": refused.Reason}
 	case counts.Error != "":

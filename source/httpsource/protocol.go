@@ -31,6 +31,28 @@ type Exchange interface {
 	Reply(h http.Header, counts *Result, refused *Refusal) (status int, text []byte)
 }
 
+// A Probe is the [Exchange] of a client that asks whether this is the server that it knows. Answer is
+// that to a request with the status and the reason of [Result.Failed].
+type Probe struct {
+	Request *http.Request
+	Answer  func(h http.Header, status int, reason string) (int, []byte)
+}
+
+// Open implements [Exchange].
+func (p Probe) Open() (in Intake, err error) {
+	in.Probe = true
+	if m := p.Request.Method; m != http.MethodGet && m != http.MethodHead {
+		return in, RefuseMethod("GET, HEAD", "%s %s: want GET", m, body.Short(p.Request.URL.Path))
+	}
+	return in, nil
+}
+
+// Reply implements [Exchange].
+func (p Probe) Reply(h http.Header, counts *Result, refused *Refusal) (int, []byte) {
+	status, reason := counts.Failed(refused)
+	return p.Answer(h, status, reason)
+}
+
 // An Intake is the knowledge of a request before its body is read.
 type Intake struct {
 	// Probe says that the request has no records: a client asks whether this is the server

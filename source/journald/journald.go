@@ -58,12 +58,8 @@ func (x upload) Open() (in httpsource.Intake, err error) {
 // Reply implements [httpsource.Exchange] as systemd-journal-remote does: 202, or the reason as
 // text.
 func (x upload) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	switch {
-	case refused != nil:
-		return refused.Status, []byte(refused.Reason + "\n")
-	case counts.Error != "":
-		return http.StatusBadRequest, []byte(counts.Failure() + "\n")
+	if status, reason := counts.Failed(refused); status > 0 {
+		return httpsource.Plain(h, status, reason)
 	}
-	return http.StatusAccepted, []byte("OK.\n")
+	return httpsource.Plain(h, http.StatusAccepted, "OK.")
 }

@@ -43,7 +43,7 @@ func (Protocol) Exchange(r *http.Request) httpsource.Exchange {
 	case "/raw":
 		return &events{r, true}
 	case "/health":
-		return health{r}
+		return httpsource.Probe{Request: r, Answer: health}
 	}
 	return nil
 }
@@ -76,28 +76,26 @@ func (x *events) Open() (in httpsource.Intake, err error) {
 // Reply implements [httpsource.Exchange] with the codes of the collector
 // (https://docs.splunk.com/Documentation/Splunk/latest/Data/TroubleshootHTTPEventCollector).
 func (x *events) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	switch {
-	case refused != nil:
-		return refuse(h, refused)
-	case counts.Error != "":
-		return answer(h, http.StatusBadRequest, 6, "Invalid data format", counts.Failure())
+	switch status, reason := counts.Failed(refused); {
+	case status > 0:
+		return refuse(h, status, reason)
 	case counts.Accepted+counts.Rejected+counts.Expired == 0:
 		return answer(h, http.StatusBadRequest, 5, "No data", "")
 	}
 	return answer(h, http.StatusOK, 0, "Success", "")
 }
 
-func refuse(h http.Header, f *httpsource.Refusal) (int, []byte) {
-	switch f.Status {
+func refuse(h http.Header, status int, reason string) (int, []byte) {
+	switch status {
 	case http.StatusUnauthorized:
-		return answer(h, f.Status, 2, "Token is required: "+f.Reason, "") // clients show the text only
+		return answer(h, status, 2, "Token is required: "+reason, "") // clients show the text only
 	case http.StatusForbidden:
-		return answer(h, f.Status, 4, "Invalid token: "+f.Reason, "")
+		return answer(h, status, 4, "Invalid token: "+reason, "")
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		// The collector itself never answers 429.
-		return answer(h, http.StatusServiceUnavailable, 9, "Server is busy", f.Reason)
+		return answer(h, http.StatusServiceUnavailable, 9, "Server is busy", reason)
 	}
-	return answer(h, f.Status, 6, "Invalid data format", f.Reason)
+	return answer(h, status, 6, "Invalid data format", reason)
 }
 
 func answer(h http.Header, status, code int, text, reason string) (int, []byte) {
@@ -110,22 +108,10 @@ func answer(h http.Header, status, code int, text, reason string) (int, []byte) 
 	return status, b
 }
 
-// health is the probe of the collector's health.
-type health struct{ r *http.Request }
-
-// Open implements [httpsource.Exchange].
-func (x health) Open() (in httpsource.Intake, err error) {
-	in.Probe = true
-	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
-		return in, httpsource.RefuseMethod("GET, HEAD", "%s %s: want GET", x.r.Method, body.Short(x.r.URL.Path))
-	}
-	return in, nil
-}
-
-// Reply implements [httpsource.Exchange].
-func (health) Reply(h http.Header, _ *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	if refused != nil {
-		return refuse(h, refused)
+// health answers the probe of the collector's health.
+func health(h http.Header, status int, reason string) (int, []byte) {
+	if status > 0 {
+		return refuse(h, status, reason)
 	}
 	return answer(h, http.StatusOK, 17, "HEC is healthy", "")
 }
