@@ -12,28 +12,36 @@ type Pair struct {
 	Name  string
 	Value []byte
 	JSON  bool // the value is JSON, not text
-	known name
+
+	prefix int8 // length of the part of the name that is none of the field's; -1: the name is not a known one
+	looked bool // known is that of the name
+	known  name
 }
 
-// NewPair makes a pair. A name without the prefix that a protocol has for those of fields is not known.
-func NewPair(name, prefix string, value []byte, json bool) Pair {
-	p := Pair{Name: name, Value: value, JSON: json}
-	if rest, ok := strings.CutPrefix(name, prefix); ok {
-		p.known = lookupName([]byte(rest))
-	}
-	return p
-}
-
-// MemberPair is NewPair for a member, as [Parser.Members] yields it. It lives as long as that.
+// MemberPair makes a pair of a member, as [Parser.Members] yields it. It lives as long as that. Without
+// the prefix that a protocol has for the names of fields the name is not known.
 func MemberPair(key, value []byte, prefix string) Pair {
 	if bytes.IndexByte(key, '\\') >= 0 {
 		key = AppendUnescaped(nil, key)
 	}
-	return NewPair(unsafe.String(unsafe.SliceData(key), len(key)), prefix, value, true)
+	p := Pair{Name: unsafe.String(unsafe.SliceData(key), len(key)), Value: value, JSON: true, prefix: -1}
+	if strings.HasPrefix(p.Name, prefix) {
+		p.prefix = int8(len(prefix))
+	}
+	return p
 }
 
-// text is the text of a string or a number, nil for another value.
-func (p *Pair) text() []byte {
+// is the known name that the pair has.
+func (p *Pair) is() name {
+	if !p.looked && p.prefix >= 0 {
+		p.known = lookupName([]byte(p.Name[p.prefix:]))
+	}
+	p.looked = true
+	return p.known
+}
+
+// Text is the text of a string or a number, nil for another value.
+func (p *Pair) Text() []byte {
 	switch {
 	case !p.JSON:
 		return p.Value
@@ -45,10 +53,10 @@ func (p *Pair) text() []byte {
 	return nil
 }
 
-// Add adds a pair as a field, without a prefix of its name. An empty one with a name of the head is none.
-func (b *Parts) Add(p *Pair, prefix string) {
-	switch name := strings.TrimPrefix(p.Name, prefix); {
-	case p.known != 0 && p.isEmpty() && isHead([]byte(name)):
+// Add adds a pair as a field. An empty one with a name of the head is none.
+func (b *Parts) Add(p *Pair) {
+	switch name := p.Name[max(p.prefix, 0):]; {
+	case p.isEmpty() && isHead([]byte(name)):
 	case p.JSON:
 		b.JSON(name, p.Value)
 	default:
@@ -139,8 +147,8 @@ const (
 func BestLevel(pairs []Pair, v Vocabulary) (c Choice) {
 	var m present
 	for i := range pairs {
-		if p := &pairs[i]; p.known != 0 && isMark(p.known, p.Value) {
-			m[p.known/perKind] |= 1 << (p.known % perKind)
+		if n := pairs[i].is(); n != 0 && isMark(n, pairs[i].Value) {
+			m[n/perKind] |= 1 << (n % perKind)
 		}
 	}
 	if m[kindLevel/perKind] == 0 && m[kindParent/perKind] == 0 && m[kindMsg/perKind] == 0 {
@@ -174,14 +182,14 @@ var ownWords = func() (words [NumLevels][]byte) {
 // rankLevel returns the level that a pair has, its text, the name under which it is, and its rank; that is 0 if it
 // has none.
 func (m *present) rankLevel(p *Pair) (l Level, text []byte, name string, rank int) {
-	n := p.known
+	n := p.is()
 	if n/perKind != kindLevel/perKind {
 		return p.nestedLevel()
 	}
 	if !m.counts(n) || n >= namePriority && p.JSON && !IsString(p.Value) {
 		return Other, nil, "", 0
 	}
-	text = p.text()
+	text = p.Text()
 	l, by := m.levelOf(n, text)
 	_, number := numberOf(text)
 	switch rank = int(n-kindLevel) + 1; {
@@ -233,15 +241,15 @@ var moreServices = [...][]string{
 func BestService(pairs []Pair, v Vocabulary) Choice {
 	at := Best(len(pairs), func(i int) (rank int) {
 		p := &pairs[i]
-		switch {
-		case p.known == nameServiceName2:
+		switch n := p.is(); {
+		case n == nameServiceName2:
 			rank = 1
-		case p.known/perKind == kindService/perKind && !(v == OfLoki && p.known == nameContainer):
-			rank = int(p.known-kindService) + 2
+		case n/perKind == kindService/perKind && !(v == OfLoki && n == nameContainer):
+			rank = int(n-kindService) + 2
 		default:
 			rank = perKind * (slices.Index(moreServices[v], p.Name) + 1)
 		}
-		if rank > 0 && len(p.text()) == 0 {
+		if rank > 0 && len(p.Text()) == 0 {
 			return 0
 		}
 		return rank
@@ -250,7 +258,7 @@ func BestService(pairs []Pair, v Vocabulary) Choice {
 		return Choice{}
 	}
 	p := &pairs[at]
-	c := Choice{p.text(), 0, p.Name}
+	c := Choice{p.Text(), 0, p.Name}
 	if p.known == nameService || p.known == nameServiceName || p.known == nameServiceName2 {
 		c.Spent = at + 1
 	}

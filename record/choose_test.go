@@ -10,7 +10,7 @@ import (
 func TestPairs(t *testing.T) {
 	text := func(all ...string) (pairs []record.Pair) {
 		for i := 0; i < len(all); i += 2 {
-			pairs = append(pairs, record.NewPair(all[i], "", []byte(all[i+1]), false))
+			pairs = append(pairs, record.Pair{Name: all[i], Value: []byte(all[i+1])})
 		}
 		return pairs
 	}

@@ -71,7 +71,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	h, unread := s.message()
 	b := s.Begin(h)
 	for i := range s.rest {
-		b.Add(&s.rest[i], "_")
+		b.Add(&s.rest[i])
 	}
 	if len(unread) > 0 {
 		b.Text("ts", unread)

@@ -70,7 +70,7 @@ func (d *decoder) pair(name []byte) *record.Pair {
 	if n < cap(d.meta) && d.meta[:n+1][n].Name == string(name) {
 		d.meta = d.meta[:n+1]
 	} else {
-		d.meta = append(d.meta, record.NewPair(d.name(name), "", nil, false))
+		d.meta = append(d.meta, record.Pair{Name: d.name(name)})
 	}
 	return &d.meta[n]
 }
@@ -109,12 +109,12 @@ func (d *decoder) record(e entry) bool {
 	b := d.to.Begin(h)
 	for i := range d.meta {
 		if i+1 != level.Spent {
-			b.Add(&d.meta[i], "")
+			b.Add(&d.meta[i])
 		}
 	}
 	for i := range d.stream.pairs {
 		if i+1 != d.stream.service.Spent && i+1 != label {
-			b.Add(&d.stream.pairs[i], "")
+			b.Add(&d.stream.pairs[i])
 		}
 	}
 	if e.badTime != nil {

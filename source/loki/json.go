@@ -116,9 +116,9 @@ func (d *decoder) jsonLabels(c *tokens.Cursor) {
 			inside, _ := c.Quoted()
 			from := len(l.text)
 			l.text = record.AppendUnescaped(l.text, inside)
-			l.pairs = append(l.pairs, record.NewPair(name, "", l.text[from:], false))
+			l.pairs = append(l.pairs, record.Pair{Name: name, Value: l.text[from:]})
 		default:
-			l.pairs = append(l.pairs, record.NewPair(name, "", c.Skip(), true))
+			l.pairs = append(l.pairs, record.Pair{Name: name, Value: c.Skip(), JSON: true})
 		}
 	}
 	l.find()

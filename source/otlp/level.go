@@ -22,7 +22,7 @@ func (w *walker) levelIn(list []attribute, h *record.Head) (rest []attribute) {
 			s.text = strconv.AppendInt(s.text, int64(v.bits), 10)
 			word = s.text[from:]
 		}
-		w.pairs = append(w.pairs, record.NewPair(asString(list[i].key), "", word, v.kind != text))
+		w.pairs = append(w.pairs, record.Pair{Name: asString(list[i].key), Value: word, JSON: v.kind != text})
 	}
 	c := record.BestLevel(w.pairs, record.OfOTLP)
 	if h.SetLevel(c); c.Spent > 0 {

@@ -113,7 +113,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	b := s.Begin(h)
 	rest = append(rest, extra...)
 	for i := range rest {
-		b.Add(&rest[i], "")
+		b.Add(&rest[i])
 	}
 	m.add(b)
 	if len(original) > 0 {
