@@ -64,6 +64,13 @@ func (b *Parts) Add(p *Pair) {
 	}
 }
 
+// AddAll adds pairs.
+func (b *Parts) AddAll(pairs []Pair) {
+	for i := range pairs {
+		b.Add(&pairs[i])
+	}
+}
+
 func (p *Pair) isEmpty() bool {
 	return len(p.Value) == 0 || p.JSON && (string(p.Value) == `""` || string(p.Value) == "null")
 }

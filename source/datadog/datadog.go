@@ -9,12 +9,9 @@
 package datadog
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"mime"
 	"net/http"
-	"strings"
 
 	"blobtail/record"
 	"blobtail/record/times"
@@ -52,10 +49,10 @@ func (x logs) Open() (in httpsource.Intake, err error) {
 	// The agent sends the time of all items in a header if it has no other.
 	sent, _ := times.Parse([]byte(x.r.Header.Get("Dd-Message-Timestamp")))
 	var query defaults
-	query, in.Scope = defaultsOf(x.r.URL.Query())
+	query, in.Scope = httpsource.QueryPairs(x.r.URL.Query(), "service", "ddsource", "hostname", "ddtags")
 	media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
 	decode := func(b []byte, to body.Sink) error {
-		s := &sink{Sink: to, parser: record.NewParser(), inner: record.NewParser(), sent: sent, query: query}
+		s := &sink{Sink: to, parser: record.NewParser(), sent: sent, query: query, size: httpsource.SizeOf(query)}
 		if media == "text/plain" {
 			return body.Text(b, &textSink{s})
 		}
@@ -89,93 +86,54 @@ func answer(h http.Header, status int, reason string, good int, text string) (in
 type sink struct {
 	body.Sink
 	parser *record.Parser
-	inner  *record.Parser // for messages
-	sent   int64          // time of items without one, 0 for none
+	sent   int64 // time of items without one, 0 for none
 	query  defaults
-	shared int // bytes of the query in all records so far
+	size   int         // of the query
+	shared body.Shared // what the query adds to the records
+	rest   []record.Pair
 }
+
+// sharing is the query's part in the reason for rejecting a record.
+const sharing = "the query adds"
 
 // Object passes an item.
 func (s *sink) Object(raw []byte, end int) bool {
 	if _, err := s.parser.Scan(raw); err != nil {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
-	h, rest := s.parser.Head(s.Arrival())
-	h.Renames = true
-	if h.Why = s.Why(); h.Why != nil {
-		*h.Why = s.parser.Why(s.Arrival())
-	}
-	var source, tags []byte
-	levelled := len(h.Level) > 0 // then status has another meaning
-	sourced, hosted := false, false
-	for key, value := range rest {
-		switch string(key) {
-		case "status":
-			if levelled = levelled || isCode(record.TextOf(value)); !levelled { // that of an access log is none
-				h.Level, h.Assumed = record.TextOf(value), true // a container prints all under info
+	h, rest := body.HeadOf(s.Sink, s.parser, s.rest[:0])
+	s.rest = rest[:0]
+	var own [4][]byte // in place of the query's
+	for _, p := range rest {
+		switch p.Name {
+		case "status": // that of an access log is none, and beside a level it has another meaning
+			if word := record.TextOf(p.Value); len(h.Level) == 0 && !isCode(word) {
+				h.Level, h.Assumed = word, true // a container prints all under info
 				h.Why.Level().Note(record.FromField, "status")
+				continue
 			}
 		case "ddsource":
-			source, sourced = record.TextOf(value), true
+			own[source] = record.TextOf(p.Value)
 		case "ddtags":
-			tags = record.TextOf(value)
+			own[tags] = record.TextOf(p.Value)
+			continue
 		case "hostname":
-			hosted = true
+			own[host] = p.Value
 		}
+		s.rest = append(s.rest, p)
 	}
-	for _, name := range [][]byte{s.query.service, source, s.query.source} {
-		if len(h.Service) == 0 {
-			h.Service = name
-		}
+	s.query.name(&h, own[source])
+	if !s.shared.Add(s.size) {
+		return s.Reject(raw, s.shared.Rejection(sharing), end)
 	}
-	if !s.share() {
-		return s.Reject(raw, tooMuch(), end)
-	}
-	s.complete(&h)
+	h.Observed = s.sent
 	b := s.Begin(h)
-	for key, value := range rest {
-		switch name := string(key); {
-		case name == "status" && !levelled, name == "ddtags":
-		default:
-			b.Member(key, value, "")
-		}
-	}
-	s.query.add(b, sourced, hosted, tags)
+	b.AddAll(s.rest)
+	s.query.add(b, own)
 	return s.Record(raw, 1, end)
 }
 
 // isCode reports whether a status is a number that is no level, such as that of an answer of HTTP.
 func isCode(text []byte) bool {
 	return len(text) > 0 && text[0] >= '0' && text[0] <= '9' && record.ParseLevel(text) == record.Other
-}
-
-// complete gives a record the time that its message shows, if it has none. Libraries send their
-// records as JSON in the message, which Datadog reads too.
-func (s *sink) complete(h *record.Head) {
-	if h.Time == 0 && len(h.Msg) > 0 && h.Msg[0] == '{' {
-		if n, err := s.inner.Scan(h.Msg); err == nil && n == len(h.Msg) {
-			inner, _ := s.inner.Head(s.Arrival())
-			h.Time, h.Guessed, h.Far = inner.Time, inner.Guessed, h.Far || inner.Far
-			if h.Why != nil && h.Time != 0 {
-				w := s.inner.Why(s.Arrival())
-				h.Why.Time().Note(record.FromText, w.Time().Name)
-			}
-		}
-	}
-	h.Time = cmp.Or(h.Time, s.sent)
-}
-
-// addTags adds the tags of a list such as env:prod,team:web. A tag without a value is a field
-// that is true. Tags of the names of other ones are left out.
-func addTags(b *record.Parts, list, other []byte) {
-	for tag := range bytes.SplitSeq(list, []byte(",")) {
-		name, value, ok := bytes.Cut(bytes.TrimSpace(tag), []byte(":"))
-		switch {
-		case len(name) == 0 || len(other) > 0 && hasTag(other, bytes.TrimSpace(name)):
-		case ok:
-			b.Text(strings.TrimSpace(string(name)), value)
-		default:
-			b.Bool(string(name), true)
-		}
-	}
 }

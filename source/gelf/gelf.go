@@ -70,9 +70,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	}
 	h, unread := s.message()
 	b := s.Begin(h)
-	for i := range s.rest {
-		b.Add(&s.rest[i])
-	}
+	b.AddAll(s.rest)
 	if len(unread) > 0 {
 		b.Text("ts", unread)
 	}

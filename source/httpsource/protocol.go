@@ -2,6 +2,7 @@ package httpsource
 
 import (
 	"net/http"
+	"net/url"
 
 	"blobtail/internal/signpost"
 	"blobtail/record"
@@ -75,6 +76,29 @@ type Intake struct {
 	notes  bool            // the answer has room for a note
 	key    string          // the Idempotency-Key, "" for none
 	ack    ack.Level       // that the sender asks for
+}
+
+// QueryPairs returns the values of parameters of a query, nil for none, and a text that is another one
+// for each.
+func QueryPairs(q url.Values, names ...string) (pairs []record.Pair, scope string) {
+	given := url.Values{}
+	for _, name := range names {
+		p := record.Pair{Name: name}
+		if text := q.Get(name); text != "" {
+			p.Value = []byte(text)
+			given.Set(name, text)
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs, given.Encode()
+}
+
+// SizeOf is how many bytes the values of pairs have.
+func SizeOf(pairs []record.Pair) (n int) {
+	for i := range pairs {
+		n += len(pairs[i].Value)
+	}
+	return n
 }
 
 // protocols returns the protocols of a source: native is the last, because it answers each

@@ -44,7 +44,7 @@ type decoder struct {
 	part    []byte // the entries of the part
 	entries int
 	ends    bool // the part ends with the entry before
-	names   map[string]string
+	names   body.Names
 
 	// The entry that is being read.
 	from    int // its beginning in part
@@ -60,7 +60,7 @@ type field struct {
 }
 
 func newDecoder(r *bufio.Reader, to httpsource.StreamSink) *decoder {
-	return &decoder{r: r, to: to, names: map[string]string{}, ends: true}
+	return &decoder{r: r, to: to, names: body.Names{}, ends: true}
 }
 
 // run reads entries until the stream ends or the sink stops.
@@ -151,7 +151,7 @@ func (d *decoder) readField() (done bool, err error) {
 	if len(name) == 0 || len(name) > longestName || !isName(name) {
 		return false, &malformedError{fmt.Sprintf("no field has the name %.64q", name)}
 	}
-	f := field{name: d.name(name), value: at + len(name) + 1, end: at + len(text)}
+	f := field{name: d.names.Of(name), value: at + len(name) + 1, end: at + len(text)}
 	before := d.omitted
 	switch {
 	case isText && long:
@@ -247,20 +247,6 @@ func ended(err error) error {
 		return &malformedError{"it ends within a field"}
 	}
 	return err
-}
-
-// name returns a name as a string, allocated once.
-func (d *decoder) name(text []byte) string {
-	const most = 1024
-	if s, ok := d.names[string(text)]; ok {
-		return s
-	}
-	if len(d.names) >= most {
-		clear(d.names)
-	}
-	s := string(text)
-	d.names[s] = s
-	return s
 }
 
 // begin begins a part with the entry that was read, if it is time for one.

@@ -1,8 +1,6 @@
 package loki
 
 import (
-	"fmt"
-
 	"blobtail/record"
 	"blobtail/source/body"
 )
@@ -12,23 +10,17 @@ type decoder struct {
 	to     body.Sink
 	stream labels        // of the entries that come
 	meta   []record.Pair // the structured metadata of an entry
-	names  map[string]string
-	text   []byte // unescaped strings of an entry
-	shared int    // bytes that labels of streams have added to the records so far
+	names  body.Names
+	text   []byte      // unescaped strings of an entry
+	shared body.Shared // what labels of streams add to the records
 }
 
-// maxShared is how many bytes the labels of streams may add to the records of a body. A body
-// says them once for any number of entries, so that a short body could become lines without end.
-const maxShared = 128 << 20
-
 func newDecoder() *decoder {
-	return &decoder{names: map[string]string{}}
+	return &decoder{names: body.Names{}}
 }
 
 // Bounds of the memory that a decoder keeps.
 const (
-	keptNames = 1024
-	longName  = 64
 	keptText  = 256 << 10
 	keptPairs = 1024
 )
@@ -38,7 +30,7 @@ func (d *decoder) forget() bool {
 	if cap(d.text)+cap(d.stream.text) > keptText || cap(d.meta)+cap(d.stream.pairs) > keptPairs {
 		return false
 	}
-	d.to, d.shared = nil, 0
+	d.to, d.shared = nil, body.Shared{}
 	d.stream.source = nil
 	d.meta = d.meta[:cap(d.meta)]
 	for i := range d.meta {
@@ -48,29 +40,13 @@ func (d *decoder) forget() bool {
 	return true
 }
 
-// name returns a name as a string, allocated once for most names.
-func (d *decoder) name(text []byte) string {
-	if s, ok := d.names[string(text)]; ok {
-		return s
-	}
-	if len(text) > longName {
-		return string(text)
-	}
-	if len(d.names) >= keptNames {
-		clear(d.names)
-	}
-	s := string(text)
-	d.names[s] = s
-	return s
-}
-
 // pair adds an item of metadata. Entries mostly have the names of the one before.
 func (d *decoder) pair(name []byte) *record.Pair {
 	n := len(d.meta)
 	if n < cap(d.meta) && d.meta[:n+1][n].Name == string(name) {
 		d.meta = d.meta[:n+1]
 	} else {
-		d.meta = append(d.meta, record.Pair{Name: d.name(name)})
+		d.meta = append(d.meta, record.Pair{Name: d.names.Of(name)})
 	}
 	return &d.meta[n]
 }
@@ -99,9 +75,8 @@ func (d *decoder) record(e entry) bool {
 		service = record.BestService(d.meta, record.OfLoki)
 	}
 	h.SetService(service)
-	if d.shared += d.stream.size; d.shared > maxShared {
-		return d.to.Reject(e.raw, body.Rejection{Reason: fmt.Sprintf(
-			"the labels of streams add over %d MiB to the entries of this body; send fewer entries together", maxShared>>20)}, e.end)
+	if !d.shared.Add(d.stream.size) {
+		return d.to.Reject(e.raw, d.shared.Rejection("the labels of streams add"), e.end)
 	}
 	if e.badTime != nil {
 		h.Why.Time().Pass("ts", e.badTime, record.NoTime)

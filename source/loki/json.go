@@ -108,7 +108,7 @@ func (d *decoder) jsonLabels(c *tokens.Cursor) {
 	}
 	l := &d.stream
 	for ; has; has = c.More('{') {
-		name := d.name(record.AppendUnescaped(nil, c.Key()))
+		name := d.names.Of(record.AppendUnescaped(nil, c.Key()))
 		switch c.Next() {
 		case 'n': // null
 			c.Skip()

@@ -54,7 +54,7 @@ func (d *decoder) selector(s []byte) error {
 		if n == 0 {
 			return fmt.Errorf("the label %.64q has no value in quotes", name)
 		}
-		l.pairs = append(l.pairs, record.Pair{Name: d.name(name), Value: value})
+		l.pairs = append(l.pairs, record.Pair{Name: d.names.Of(name), Value: value})
 		rest = bytes.TrimLeft(after[n:], " \t\r\n")
 		if len(rest) > 0 && rest[0] != ',' {
 			return fmt.Errorf("the labels of a stream have no comma at %.64q", rest)

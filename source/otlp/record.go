@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"encoding/base64"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -11,11 +10,6 @@ import (
 	"blobtail/record"
 	"blobtail/source/body"
 )
-
-// maxShared is how many bytes the attributes of resources and scopes may add to the records
-// of a body. A body says them once for any number of records, so that a short body could
-// become lines without end.
-const maxShared = 128 << 20
 
 // A kind is the type of a value.
 type kind uint8
@@ -136,8 +130,8 @@ type walker struct {
 	from     []string
 	scope    scope
 	entry    entry
-	cost     int       // about the bytes that resource and scope add to a record
-	shared   int       // cost of all records so far
+	cost     int // about the bytes that resource and scope add to a record
+	shared   body.Shared
 	passed   int       // end of the last record
 	words    [6][]byte // of the levels
 	pairs    []record.Pair
@@ -191,15 +185,14 @@ func (w *walker) price() {
 // pass passes the entry, which is body[from:end].
 func (w *walker) pass(from, end int) bool {
 	e := &w.entry
-	w.shared += w.cost
+	fits := w.shared.Add(w.cost)
 	for _, s := range [...]*set{&e.set, &w.resource, &w.scope.set} {
 		if s.failed() {
 			return w.reject(from, end, s.why)
 		}
 	}
-	if w.shared > maxShared {
-		return w.reject(from, end, body.Rejection{Reason: fmt.Sprintf(
-			"the attributes of resources and scopes add over %d MiB to the records of this body; send fewer records together", maxShared>>20)})
+	if !fits {
+		return w.reject(from, end, w.shared.Rejection("the attributes of resources and scopes add"))
 	}
 	w.passed = end
 	h := record.Head{Time: timeOf(e.time), Service: w.service, Renames: true, Why: w.to.Why()}

@@ -12,9 +12,9 @@
 package splunk
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"blobtail/record"
@@ -61,9 +61,9 @@ func (x *events) Open() (in httpsource.Intake, err error) {
 		return in, httpsource.RefuseMethod("POST", "%s %s: events are sent with POST", x.r.Method, body.Short(x.r.URL.Path))
 	}
 	var given metadata
-	given, in.Scope = metadataOf(x.r.URL.Query())
+	given, in.Scope = httpsource.QueryPairs(x.r.URL.Query(), "host", "source", "sourcetype", "index")
 	decode := func(b []byte, to body.Sink) error {
-		s := &sink{Sink: to, given: given, outer: record.NewParser(), inner: record.NewParser()}
+		s := &sink{Sink: to, given: given, size: httpsource.SizeOf(given), outer: record.NewParser(), inner: record.NewParser()}
 		if x.raw {
 			return body.Text(b, &rawSink{s})
 		}
@@ -116,45 +116,24 @@ func health(h http.Header, status int, reason string) (int, []byte) {
 	return answer(h, http.StatusOK, 17, "HEC is healthy", "")
 }
 
-// metadata are the four words of the collector about an event, as JSON; nil if one is missing.
-type metadata struct{ host, source, sourcetype, index []byte }
-
-// metadataOf returns the metadata in a query, which are for all events of a request, and the
-// query without its other parameters.
-func metadataOf(q url.Values) (m metadata, scope string) {
-	known := url.Values{}
-	for name, to := range m.named() {
-		if text := q.Get(name); text != "" {
-			*to = append(record.AppendEscaped([]byte{'"'}, []byte(text)), '"')
-			known.Set(name, text)
-		}
-	}
-	return m, known.Encode()
-}
+// metadata are the four words of the collector about an event: host, source, sourcetype and index.
+type metadata []record.Pair
 
 // add adds the metadata to a record.
-func (m *metadata) add(b *record.Parts) {
-	for i, value := range [...][]byte{m.host, m.source, m.sourcetype, m.index} {
-		if value != nil {
-			b.JSON([...]string{"host", "source", "sourcetype", "index"}[i], value)
+func (m metadata) add(b *record.Parts) {
+	for i := range m {
+		if m[i].Value != nil {
+			b.Add(&m[i])
 		}
 	}
 }
 
-func (m *metadata) named() map[string]*[]byte {
-	return map[string]*[]byte{"host": &m.host, "source": &m.source, "sourcetype": &m.sourcetype, "index": &m.index}
-}
-
-// service returns the service of events that name none. A source may be the path of a file.
-func (m *metadata) service() []byte {
-	source := record.TextOf(m.source)
-	if len(source) > 0 && !strings.ContainsAny(string(source), `/\`) {
-		return source
-	}
-	for _, word := range [][]byte{m.sourcetype, m.index} {
-		if text := record.TextOf(word); len(text) > 0 {
-			return text
+// name gives a head without a service that of the metadata. A source may be the path of a file.
+func (m metadata) name(h *record.Head) {
+	for i := 1; i < len(m) && len(h.Service) == 0; i++ {
+		if text := m[i].Text(); i > 1 || !bytes.ContainsAny(text, `/\`) {
+			h.Service = text
+			h.Why.Service().Note(record.FromProtocol, "source, sourcetype or index")
 		}
 	}
-	return nil
 }
