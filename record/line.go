@@ -16,6 +16,60 @@ const (
 	levelAt = timeAt + canonicalLen + len(levelPrefix)
 )
 
+// Stamp describes an appended line.
+type Stamp struct {
+	Time    int64
+	OwnTime bool // the record has its own time
+	Guessed bool // the time is a guess that was believed
+	Level   Level
+	Service string
+	// TimeUnread says that a field for the time, or a part of the protocol for it, is no time or
+	// is too far ahead, whether another has the time or not. LevelUnread says that the record has
+	// a field for the level, and none of the six levels.
+	TimeUnread, LevelUnread bool
+	// TimeFar says that a guessed time was too far off. There may be another one.
+	TimeFar bool
+}
+
+// AppendHead appends the beginning of a canonical line, up to the word of the level. text is the
+// canonical time, if that is known; else it is ns.
+func (c *Clock) AppendHead(dst []byte, ns int64, text []byte) []byte {
+	dst = append(dst, tsPrefix...)
+	if text != nil {
+		dst = append(dst, text...)
+	} else {
+		dst = c.append(dst, ns)
+	}
+	return append(dst, levelPrefix...)
+}
+
+// AppendService appends the service behind the level of a line, up to the text of the message.
+func AppendService(dst []byte, service string) []byte {
+	return append(append(append(dst, servicePrefix...), service...), msgPrefix...)
+}
+
+// A Clock appends the heads of canonical lines. It keeps the last one, because all records of a body without a
+// time get the same one, and most others are of its day.
+type Clock struct {
+	ns   int64  // the time appended last
+	day  int64  // the beginning of its day, if that is not before 1970
+	text []byte // of ns; nil: none so far
+}
+
+// append appends a time, as [AppendTime] does.
+func (c *Clock) append(dst []byte, ns int64) []byte {
+	const day = daySec * second
+	switch since := ns - c.day; {
+	case c.text != nil && ns == c.ns:
+	case c.text != nil && ns >= 0 && c.ns >= 0 && since >= 0 && since < day:
+		c.ns = ns
+		putClock(c.text, uint(since/second), uint(since%second))
+	default:
+		c.ns, c.day, c.text = ns, ns-ns%day, AppendTime(c.text[:0], ns)
+	}
+	return append(dst, c.text...)
+}
+
 // LineTime returns the time of a canonical line.
 func LineTime(line []byte) (ns int64, ok bool) {
 	if len(line) < levelAt || string(line[:timeAt]) != tsPrefix {

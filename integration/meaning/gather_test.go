@@ -93,9 +93,9 @@ func isName(s string) bool { return name.MatchString(s) }
 // isPhrase reports whether a text in a reader of texts may be one that it looks for there.
 func isPhrase(file, s string) bool {
 	dir := filepath.ToSlash(filepath.Dir(file))
-	of := strings.HasSuffix(dir, "/record") || strings.HasSuffix(dir, "/source/body") || strings.HasSuffix(dir,
-		"/source/syslog") || strings.HasSuffix(dir, "/record/times")
-	return of && !strings.HasSuffix(file, "_test.go") && len(s) > 1 && len(s) <= 80 && (strings.HasSuffix(dir, "/body") || !isName(s))
+	body := strings.HasSuffix(dir, "/source/body") || strings.HasSuffix(dir, "/record/text") || strings.HasSuffix(dir, "/record/trace")
+	of := body || strings.HasSuffix(dir, "/record") || strings.HasSuffix(dir, "/source/syslog") || strings.HasSuffix(dir, "/record/times")
+	return of && !strings.HasSuffix(file, "_test.go") && len(s) > 1 && len(s) <= 80 && (body || !isName(s))
 }
 
 // literals are the texts of a file of Go, those of a sum as one.

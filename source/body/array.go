@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"blobtail/record"
+	"blobtail/record/text"
 )
 
 // looksLikeArray distinguishes an array from text such as "[error] disk full" or
@@ -12,14 +13,14 @@ func looksLikeArray(b []byte) bool {
 	if len(b) == 0 || b[0] != '[' {
 		return false
 	}
-	i := skipSpace(b, 1)
+	i := text.SkipSpace(b, 1)
 	if i < len(b) && b[i] == '{' {
 		return true
 	}
 	// Anything else has no record in it. It counts as an array only if it is one from
 	// the first byte to the last.
 	n := record.ValueLen(b)
-	return n > 0 && skipSpace(b, n) == len(b)
+	return n > 0 && text.SkipSpace(b, n) == len(b)
 }
 
 // decodeArray decodes the objects of the array that begins at off. From a syntax
@@ -30,11 +31,11 @@ func decodeArray(body []byte, off int, to Sink) (more bool) {
 		return to.Reject(bytes.TrimRight(body[from:], " \t\r\n"), Rejection{Reason: reason, Syntax: true}, len(body))
 	}
 	next := off // of the last bracket or comma
-	if i := skipSpace(body, off+1); i < len(body) && body[i] == ']' {
+	if i := text.SkipSpace(body, off+1); i < len(body) && body[i] == ']' {
 		next = i
 	}
 	for next >= len(body) || body[next] != ']' {
-		if off = skipSpace(body, next+1); off >= len(body) {
+		if off = text.SkipSpace(body, next+1); off >= len(body) {
 			return rest(len(body), "the array has no end")
 		}
 		n, why := element(body[off:], to)
@@ -42,14 +43,14 @@ func decodeArray(body []byte, off int, to Sink) (more bool) {
 			return rest(off, why.Reason)
 		}
 		end := off + n
-		if next = skipSpace(body, end); next < len(body) && body[next] != ',' && body[next] != ']' {
+		if next = text.SkipSpace(body, end); next < len(body) && body[next] != ',' && body[next] != ']' {
 			return rest(off, "neither , nor ] after an element of the array")
 		}
 		if !pass(body[off:end], why, end, to) {
 			return false
 		}
 	}
-	if off = skipSpace(body, next+1); off < len(body) {
+	if off = text.SkipSpace(body, next+1); off < len(body) {
 		return rest(off, "text after the array")
 	}
 	return true

@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/text"
+	"blobtail/record/trace"
 )
 
 // A container runtime writes each line of a program behind a head of its own: the time, the stream,
@@ -21,7 +24,7 @@ const (
 	// criWindow and criLines are the size from which on a window ends, if no line is in parts
 	// there. A record of several lines fits.
 	criWindow = 512 << 10
-	criLines  = 2 * mostTraceLines
+	criLines  = 2 * trace.MaxLines
 	// criMost is the size at which a window ends in any case. A record has at most half of it.
 	criMost = 2 << 20
 )
@@ -56,21 +59,8 @@ func isCRI(line, rest []byte) bool {
 	if len(rest) < len(" stdout F") || rest[0] != ' ' || rest[1] != 's' || rest[2] != 't' {
 		return false
 	}
-	_, _, ok := criLine(rest)
-	return ok && looksTimed(line) && line[len("2026-11-20")] == 'T'
-}
-
-// criLine reads the head behind the time of a line: its stream, and whether the line is the last
-// part of a line of the program.
-func criLine(head []byte) (stream []byte, final, ok bool) {
-	if len(head) < len(" stdout F") || !bytes.HasPrefix(head, []byte(" stdout ")) && !bytes.HasPrefix(head, []byte(" stderr ")) {
-		return nil, false, false
-	}
-	n := len(" stdout ")
-	if len(head) > n+1 && head[n+1] != ' ' {
-		return nil, false, false
-	}
-	return head[1 : n-1], head[n] == 'F', head[n] == 'F' || head[n] == 'P'
+	_, _, _, ok := text.Stream(rest)
+	return ok && text.LooksTimed(line) && line[len("2026-11-20")] == 'T'
 }
 
 // cri passes the records of the lines of a container runtime from off on, and returns the end of
@@ -84,7 +74,7 @@ func (m *mixed) cri(off int) (next int, more bool) {
 	if full {
 		found, next = criHold(found, off, next)
 	}
-	m.lines.cut = false
+	m.lines.Cut = false
 	for i := range found {
 		if !m.criPass(&found[i]) {
 			return next, false
@@ -125,20 +115,19 @@ func criHold(found []criRecord, off, end int) ([]criRecord, int) {
 func (m *mixed) criRead(off int, streams *[2]criText) (next int, full bool) {
 	next = off
 	for at, size, lines := off, 0, 0; at < len(m.body) && !full; lines++ {
-		end := lineEnd(m.body, at)
+		end := text.LineEnd(m.body, at)
 		line := bytes.TrimSuffix(m.body[at:end], []byte("\r"))
-		var head stamp
-		if !m.textTime(line, &head) || !isCRI(line, head.rest) {
+		var head text.Stamp
+		if !head.ReadPast(&m.times, line) || !isCRI(line, head.Rest) {
 			break
 		}
-		stream, final, _ := criLine(head.rest)
+		stream, part, final, _ := text.Stream(head.Rest)
 		s := &streams[0]
 		if stream[3] == 'e' {
 			s = &streams[1]
 		}
-		text := behindStream(head.rest)
-		s.add(criSource{time: head.ns, stamp: head.text, off: at, end: end}, text, final)
-		size += len(text)
+		s.add(criSource{time: head.NS, stamp: head.Text, off: at, end: end}, part, final)
+		size += len(part)
 		next, at = end, end+1
 		full = (size >= criWindow || lines >= criLines) && !streams[0].open && !streams[1].open || size >= criMost
 	}
@@ -151,14 +140,14 @@ func (m *mixed) criRead(off int, streams *[2]criText) (next int, full bool) {
 }
 
 // add adds a line, or a part of one.
-func (s *criText) add(l criSource, text []byte, final bool) {
+func (s *criText) add(l criSource, part []byte, final bool) {
 	if !s.open {
 		l.at = len(s.text)
 		s.lines = append(s.lines, l)
 	}
 	last := &s.lines[len(s.lines)-1]
 	last.end, last.parts = l.end, last.parts+1
-	if s.text = append(s.text, text...); final {
+	if s.text = append(s.text, part...); final {
 		s.text = append(s.text, '\n')
 	}
 	s.open = !final
@@ -166,33 +155,34 @@ func (s *criText) add(l criSource, text []byte, final bool) {
 
 // criFind appends the records of a stream: an object, or a text with the lines that belong to it.
 func (m *mixed) criFind(s *criText, found []criRecord) []criRecord {
-	lines := joiner{body: s.text, times: &m.times}
+	lines := trace.New(s.text, &m.times)
 	for i := 0; i < len(s.lines); {
 		off := s.lines[i].at
 		end := s.textEnd(i)
-		from := skipBlanks(s.text[:end], off)
+		from := text.SkipBlanks(s.text[:end], off)
 		if from == end { // an empty line
 			i++
 			continue
 		}
 		r := criRecord{of: s, from: i}
-		if i++; looksLikeObject(s.text[from:end]) {
+		if i++; text.LooksLikeObject(s.text[from:end]) {
 			r.to = i
 			found = append(found, r)
-			lines.cut = false
+			lines.Cut = false
 			continue
 		}
 		line := bytes.TrimSuffix(s.text[off:end], []byte("\r"))
-		rest, _, timed := textTime(&m.times, line)
-		r.level = textLevel(&m.times, rest, timed && len(rest) < len(line))
-		cut, named := lines.cut, r.level != nil
+		var at text.Stamp
+		at.Read(&m.times, line)
+		r.level = text.Level(&m.times, at.Rest, len(at.Rest) < len(line))
+		cut, named := lines.Cut, r.level != nil
 		if !cut {
-			lines = joiner{body: s.text, times: &m.times}
+			lines = trace.New(s.text, &m.times)
 		}
-		next, _ := lines.join(off, end, rest, r.level)
+		next, _ := lines.Join(off, end, at.Rest, r.level)
 		if !named || cut {
 			r.level = lines.Level()
-			r.trace = r.level != nil && (lines.form != none || lines.framed)
+			r.trace = r.level != nil && lines.IsTrace()
 		}
 		for i < len(s.lines) && s.lines[i].at < next {
 			i++
@@ -218,20 +208,20 @@ func (r *criRecord) end() int   { return r.of.lines[r.to-1].end }
 // criPass passes a record.
 func (m *mixed) criPass(r *criRecord) bool {
 	lines := r.of.lines[r.from:r.to]
-	first, text := &lines[0], bytes.TrimRight(r.of.text[lines[0].at:r.of.textEnd(r.to-1)], "\r\n")
+	first, msg := &lines[0], bytes.TrimRight(r.of.text[lines[0].at:r.of.textEnd(r.to-1)], "\r\n")
 	places := 0
 	for i := range lines {
 		places += lines[i].parts
 	}
-	raw := text
+	raw := msg
 	if places == 1 {
 		raw = bytes.TrimRight(m.body[first.off:first.end], "\r\n")
 	}
-	if o := bytes.TrimSpace(text); looksLikeObject(o) {
+	if o := bytes.TrimSpace(msg); text.LooksLikeObject(o) {
 		object := make([]byte, 0, len(o)+len(`{"ts":"2026-11-20T10:00:06.257312841Z","stream":"stdout",`))
 		object = append(record.AppendTime(append(object, `{"ts":"`...), first.time), `","stream":"`...)
 		object = append(append(object, r.of.stream...), '"')
-		if behind := skipSpace(o, 1); o[behind] != '}' {
+		if behind := text.SkipSpace(o, 1); o[behind] != '}' {
 			object = append(object, ',')
 		}
 		object = append(object, o[1:]...)
@@ -239,16 +229,16 @@ func (m *mixed) criPass(r *criRecord) bool {
 			return m.to.Object(object, r.end())
 		}
 	}
-	// The text may be an object that was cut.
-	h := record.Head{Time: first.time, Level: r.level, Msg: text, Sought: !looksLikeObject(text) && !bytes.HasSuffix(text, []byte("}"))}
+	// The msg may be an object that was cut.
+	h := meaning.Head{Time: first.time, Level: r.level, Msg: msg, Sought: !text.LooksLikeObject(msg) && !bytes.HasSuffix(msg, []byte("}"))}
 	if h.Why = m.to.Why(); h.Why != nil {
-		*h.Why.Time() = record.Cause{Place: record.FromText, Text: string(first.stamp)}
-		h.Why.Message().Place = record.FromText
+		*h.Why.Time() = meaning.Cause{Place: meaning.FromText, Text: string(first.stamp)}
+		h.Why.Message().Place = meaning.FromText
 		switch {
 		case r.trace:
-			h.Why.Level().Place = record.FromTrace
+			h.Why.Level().Place = meaning.FromTrace
 		case len(r.level) > 0:
-			*h.Why.Level() = textCause(text, r.level)
+			*h.Why.Level() = textCause(msg, r.level)
 		}
 	}
 	m.to.Begin(h).Text("stream", []byte(r.of.stream))

@@ -7,10 +7,9 @@
 // it makes canonical lines of the records and a [record.Request] of the lines. split.go
 // and array.go find the records: strict lines, concatenated objects, an array, or text.
 //
-// Text has its records by forms of loggers. join.go finds the lines that are one record, by
-// its stack trace (trace.go) or another form of several lines (block.go), and cri.go takes the
-// heads of a container runtime off. texttime.go and marks.go read the time of a line, level.go
-// its level. The message of a record of any door that lacks one of them passes the same readers
+// A text is a record for each line, or for several: package trace knows which belong together.
+// cri.go takes the heads of a container runtime off. Package text reads the time and the level of
+// a line. The message of a record of any door that lacks one of them passes the same readers
 // (seek.go). A [Watch] is told of each record, and of the places that the parts of its head come
 // from.
 //

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"blobtail/record"
+	"blobtail/record/text"
 	"blobtail/source/tokens"
 )
 
@@ -98,7 +99,7 @@ func (o *objects) export(off, limit int, line bool) (end int, more, ok bool) {
 	if c.Fault != "" || list == 0 || is == "Kubernetes" && !needed || len(b.each) > most {
 		return 0, false, false
 	}
-	if !atEnd(o.body, c.At) || line && skipSpace(c.Src, c.At) < limit {
+	if !atEnd(o.body, c.At) || line && text.SkipSpace(c.Src, c.At) < limit {
 		return 0, false, false
 	}
 	return c.At, decodeArray(o.body[:last], list, &b), true
@@ -106,7 +107,7 @@ func (o *objects) export(off, limit int, line bool) (end int, more, ok bool) {
 
 // begins reports whether a value may be the array of a part: the first element decides.
 func begins(value []byte, part exportPart) bool {
-	first := value[min(skipSpace(value, 1), len(value)-1)]
+	first := value[min(text.SkipSpace(value, 1), len(value)-1)]
 	return value[0] == '[' && (first == '{' || first == ']' || first == '"' && part == ofTexts)
 }
 
@@ -127,7 +128,7 @@ func (b *batch) Scan(src []byte) (n int, err error) {
 		return b.Sink.Scan(src)
 	case src[0] == '"':
 		b.object = slices.Concat([]byte(`{"msg":`), src[:n], b.each, []byte("}"))
-	case skipSpace(src, 1) == n-1:
+	case text.SkipSpace(src, 1) == n-1:
 		b.object = slices.Concat([]byte("{"), b.each[1:], []byte("}"))
 	default:
 		b.object = slices.Concat(src[:n-1], b.each, []byte("}"))

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/text"
 	"blobtail/record/times"
 )
 
@@ -27,28 +29,28 @@ func FuzzTimes(f *testing.F) {
 		}
 		r := times.Reader{Now: at}
 		alone, part := r.Read([]byte(s))
-		p := record.NewParser()
+		p := meaning.NewReader()
 		if _, err := p.Scan(object); err != nil {
 			t.Fatal(err)
 		}
-		_, field := p.AppendLine(nil, &record.Defaults{Service: "a", Time: at, Arrived: at})
+		_, field := p.AppendLine(nil, &meaning.Defaults{Service: "a", Time: at, Arrived: at})
 		inTime := (part == times.Full || part == times.Date) && alone <= at+record.MaxAhead.Nanoseconds()
 		if field.OwnTime != inTime || inTime && field.Time != alone {
 			t.Fatalf("%q is %d, part %d, and in a field %d, %v", s, alone, part, field.Time, field.OwnTime)
 		}
-		if ns, ok := record.ReadTime(object[len(`{"time":`):len(object)-1], at); ok && ns != alone {
+		if ns, ok := meaning.ReadTime(object[len(`{"time":`):len(object)-1], at); ok && ns != alone {
 			t.Fatalf("%q is %d, and as a value %d", s, alone, ns)
 		}
-		_, line, ok := textTime(&r, []byte(s))
-		if ok && part == times.Full && line != alone {
-			t.Fatalf("%q is %d, and as a line %d", s, alone, line)
+		var line text.Stamp
+		if line.Read(&r, []byte(s)) && part == times.Full && line.NS != alone {
+			t.Fatalf("%q is %d, and as a line %d", s, alone, line.NS)
 		}
-		if text := strings.TrimSpace(s); text != "" && text[0] != '{' && text[len(text)-1] != '}' {
+		if msg := strings.TrimSpace(s); msg != "" && msg[0] != '{' && msg[len(msg)-1] != '}' {
 			k := newSeeker()
 			k.times.Now = at
 			want := int64(0)
-			if _, ns, ok := textTime(&r, []byte(text)); ok && ns <= at+record.MaxAhead.Nanoseconds() {
-				want = ns
+			if line.ReadPast(&r, []byte(msg)) {
+				want = line.NS
 			}
 			if ns, _ := k.seek([]byte(s), false); ns != want {
 				t.Fatalf("%q is %d as a line, and in a message %d", s, want, ns)

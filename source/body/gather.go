@@ -9,6 +9,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/origin"
 )
 
@@ -45,10 +46,10 @@ type Gatherer struct {
 	AnyOwn      bool
 
 	arrival  Arrival
-	defaults record.Defaults
+	defaults meaning.Defaults
 	earliest int64 // time of an accepted line
 	longest  int   // bytes of a record of the body, as received
-	parser   *record.Parser
+	parser   *meaning.Reader
 	seeker   *seeker
 	draft    draft
 	hash     *xxh3.Hasher
@@ -61,13 +62,13 @@ type Gatherer struct {
 
 // draft is the record begun last, until it is added.
 type draft struct {
-	parts  *record.Parts
+	parts  *meaning.Parts
 	sought bool   // the caller has looked into its message
 	line   []byte // room for its line under a mapping
 
 	// These are for a Watch; why is of an object, too.
-	head record.Head
-	why  record.Why
+	head meaning.Head
+	why  meaning.Why
 }
 
 // Rejected is an invalid record. It waits for the end of its request, because it gets
@@ -93,7 +94,7 @@ type Arrival struct {
 	// forbidden says that the reason does not pass with time. Nil: all are accepted.
 	Allow func(service string) (reason string, forbidden bool)
 	// Fields has names of fields that are tried before the known ones. Nil: there are none.
-	Fields *record.Mapping
+	Fields *meaning.Mapping
 }
 
 // ForNow makes an Allow of a function with reasons that pass with time; nil of nil.
@@ -114,7 +115,7 @@ type verdict struct {
 // the arrival. If the time of a key is too far ahead, all records would be rejected.
 func (g *Gatherer) Arrive(a Arrival) {
 	g.arrival, g.checked = a, verdict{}
-	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.find, Mapping: a.Fields.Named()}
+	g.defaults = meaning.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.find, Mapping: a.Fields.Named()}
 	g.seeker.main = nil
 	if g.defaults.Mapping != nil {
 		g.seeker.main = g.parser
@@ -134,7 +135,7 @@ func (g *Gatherer) latest() int64 { return g.arrival.Time + record.MaxAhead.Nano
 
 // NewGatherer makes a Gatherer.
 func NewGatherer() *Gatherer {
-	return &Gatherer{parser: record.NewParser(), seeker: newSeeker(), near: &near{}, services: make(map[string]uint32), hash: xxh3.New()}
+	return &Gatherer{parser: meaning.NewReader(), seeker: newSeeker(), near: &near{}, services: make(map[string]uint32), hash: xxh3.New()}
 }
 
 // Arrived is the time of the arrival, as in [Sink].
@@ -171,7 +172,7 @@ func (g *Gatherer) Last() (ns int64, own, any bool) {
 func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
 
 // Begin begins a record by parts, as in [Sink].
-func (g *Gatherer) Begin(h record.Head) *record.Parts {
+func (g *Gatherer) Begin(h meaning.Head) *meaning.Parts {
 	if g.Watch != nil {
 		g.draft.head, g.seeker.found = h, sought{}
 	}
@@ -368,7 +369,7 @@ func (g *Gatherer) AddRejected(more func() error) error {
 	}
 	for i := range g.Rejected {
 		r, before := &g.Rejected[i], len(g.Req.Data)
-		g.add(g.parser.AppendRejected(g.Req.Data, record.Rejected{
+		g.add(g.parser.AppendRejected(g.Req.Data, meaning.Rejected{
 			Raw: r.raw, Reason: r.Reason, Source: g.arrival.Source, Line: r.Index, Time: t, Service: g.defaults.Service,
 		}), t, record.RejectedService, r.place)
 		g.Made += len(g.Req.Data) - before

@@ -2,18 +2,17 @@ package body
 
 import (
 	"bytes"
-	"slices"
-	"strings"
 
 	"blobtail/record"
-	"blobtail/record/times"
+	"blobtail/record/meaning"
+	"blobtail/record/text"
 )
 
 // beginMapped is Begin for a request with a mapping. A text has the level of a pair that the
 // mapping names. No other level is sought before the fields are known.
-func (g *Gatherer) beginMapped(h record.Head) *record.Parts {
+func (g *Gatherer) beginMapped(h meaning.Head) *meaning.Parts {
 	d := g.defaults
-	if word := namedLevel(h.Msg, g.parser.LevelNames(d.Mapping, g.serviceOf(h.Service))); word != nil && g.isOfText(&h) {
+	if word := text.NamedLevel(h.Msg, g.parser.LevelNames(d.Mapping, g.serviceOf(h.Service))); word != nil && g.isOfText(&h) {
 		h.Level = word
 	}
 	g.draft.sought = h.Sought
@@ -23,7 +22,7 @@ func (g *Gatherer) beginMapped(h record.Head) *record.Parts {
 }
 
 // isOfText reports whether the level of a head is none but that of the message.
-func (g *Gatherer) isOfText(h *record.Head) bool {
+func (g *Gatherer) isOfText(h *meaning.Head) bool {
 	if len(h.Level) == 0 {
 		return true
 	}
@@ -61,31 +60,4 @@ func (g *Gatherer) remap(data []byte, s record.Stamp) ([]byte, record.Stamp) {
 		data = append(data[:from], line...)
 	}
 	return data, stamp
-}
-
-// namedLevel returns the value of the first of some names, in lower case, in a line of logfmt with
-// a level under it; nil for none. Each word of the line has to be a pair.
-func namedLevel(msg []byte, names []string) (word []byte) {
-	if len(names) == 0 || bytes.IndexByte(msg, '=') < 0 {
-		return nil
-	}
-	var r times.Reader
-	line, _, _ := textTime(&r, withoutColours(msg[:lineEnd(msg, 0)]))
-	line = bytes.TrimLeft(line, `"])`) // behind a time
-	best := len(names)
-	p := pairs{line: line}
-	for {
-		key, value, more := p.next()
-		if !more {
-			break
-		}
-		value = bytes.Trim(value, `"`)
-		if place := slices.Index(names, strings.ToLower(string(key))); place >= 0 && place < best && record.ParseLevel(value) != record.Other {
-			best, word = place, value
-		}
-	}
-	if skipBlanks(line, p.at) < len(line) { // a word that is no pair
-		return nil
-	}
-	return word
 }

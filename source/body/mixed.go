@@ -3,32 +3,34 @@ package body
 import (
 	"bytes"
 
+	"blobtail/record/meaning"
+	"blobtail/record/text"
 	"blobtail/record/times"
+	"blobtail/record/trace"
 )
 
 // decodeMixed decodes lines that may be objects or text. A service writes such lines if its
 // runtime writes messages of its own between JSON. An object may take several lines. A line of
 // text is a record with the line as its message, and with the lines behind it that belong to it
-// (join.go).
+// (package trace).
 //
 // A text begins with its time, or has that of the record before it; the first texts of a
 // body have that of the first record after them. So if all other records have times, a copy
 // of the body is recognised at any ingester.
 func decodeMixed(body []byte, off int, to Sink) {
 	m := mixed{
-		objects: objects{body: body, to: to}, latest: latest(to),
-		times: times.Reader{Now: to.Arrived(), Guess: to.Arrival().Guess},
+		objects: objects{body: body, to: to}, times: times.Reader{Now: to.Arrived(), Guess: to.Arrival().Guess},
 	}
-	m.lines = joiner{body: body, times: &m.times}
+	m.lines = trace.New(body, &m.times)
 	for end := -1; off < len(body); {
 		if off > end { // a line may have many objects
-			end = lineEnd(body, off)
+			end = text.LineEnd(body, off)
 		}
-		from := skipBlanks(body[:end], off)
+		from := text.SkipBlanks(body[:end], off)
 		next, more := end, true
 		switch {
 		case from == end: // an empty line
-		case looksLikeObject(body[from:]):
+		case text.LooksLikeObject(body[from:]):
 			next, more = m.object(from)
 		default:
 			next, more = m.text(off, end)
@@ -46,19 +48,18 @@ func decodeMixed(body []byte, off int, to Sink) {
 type mixed struct {
 	objects
 	times    times.Reader
-	latest   int64 // the latest time of a text
-	begun    bool  // a record came
-	own      bool  // it has a time of its own, or of another record
-	guessed  bool  // that is a guess
+	begun    bool // a record came
+	own      bool // it has a time of its own, or of another record
+	guessed  bool // that is a guess
 	time     int64
-	lines    joiner
+	lines    trace.Joiner
 	behind   bool // the text before has a prefix
-	stripped stripped
+	stripped trace.Stripped
 }
 
 // object passes the object at off, and returns its end.
 func (m *mixed) object(off int) (next int, more bool) {
-	m.lines.cut = false
+	m.lines.Cut = false
 	next, more = m.objects.next(off)
 	if ns, own, any := m.to.Last(); any {
 		m.begun, m.time, m.own, m.guessed = true, ns, own, false
@@ -70,15 +71,15 @@ func (m *mixed) object(off int) (next int, more bool) {
 // the end.
 func (m *mixed) text(off, end int) (next int, more bool) {
 	line := bytes.TrimSuffix(m.body[off:end], []byte("\r"))
-	prefix := skipPrefix(line, 0)
+	prefix := text.SkipPrefix(line, 0)
 	line = line[prefix:]
-	var at stamp
-	own := m.textTime(line, &at)
+	var at text.Stamp
+	own := at.ReadPast(&m.times, line)
 	if !own && prefix > 0 {
-		at.ns, own = m.objectTime(line)
-		at.head = own
+		at.NS, own = m.objectTime(line)
+		at.Head = own
 	}
-	if own && prefix == 0 && isCRI(line, at.rest) {
+	if own && prefix == 0 && isCRI(line, at.Rest) {
 		return m.cri(off)
 	}
 	head := m.textHead(line, &at, own)
@@ -91,16 +92,16 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 			head.Time = ns
 		}
 	}
-	m.lines.cut = m.lines.cut && m.behind == (prefix > 0)
-	cut, named := m.lines.cut, head.Level != nil
+	m.lines.Cut = m.lines.Cut && m.behind == (prefix > 0)
+	cut, named := m.lines.Cut, head.Level != nil
 	places := 0
 	if m.behind = prefix > 0; m.behind {
-		next, places = m.joinBehind(off, prefix, at.rest, head.Level)
+		next, places = m.stripped.Join(&m.lines, m.body, off, prefix, at.Rest, head.Level)
 	} else {
 		if !cut {
-			m.lines = joiner{body: m.body, times: &m.times}
+			m.lines = trace.New(m.body, &m.times)
 		}
-		next, places = m.lines.join(off, end, at.rest, head.Level)
+		next, places = m.lines.Join(off, end, at.Rest, head.Level)
 	}
 	if head.Level == nil || cut {
 		head.Level = m.lines.Level()
@@ -117,7 +118,7 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 
 // objectTime returns the time of a line behind its prefix that is an object, if it has one.
 func (m *mixed) objectTime(line []byte) (ns int64, own bool) {
-	if !looksLikeObject(line) {
+	if !text.LooksLikeObject(line) {
 		return 0, false
 	}
 	if n, err := m.to.Scan(line); err != nil || n != len(line) {
@@ -130,9 +131,9 @@ func (m *mixed) objectTime(line []byte) (ns int64, own bool) {
 // ok is false if that record has none of its own.
 func (m *mixed) ahead(off int) (ns int64, ok bool) {
 	for off < len(m.body) {
-		end := lineEnd(m.body, off)
-		from := skipBlanks(m.body[:end], off)
-		if from < end && looksLikeObject(m.body[from:]) {
+		end := text.LineEnd(m.body, off)
+		from := text.SkipBlanks(m.body[:end], off)
+		if from < end && text.LooksLikeObject(m.body[from:]) {
 			if _, err := m.to.Scan(m.body[from:]); err == nil {
 				return m.to.Scanned()
 			} else if _, looked := rejectionOf(err); looked > 0 {
@@ -141,27 +142,21 @@ func (m *mixed) ahead(off int) (ns int64, ok bool) {
 			if m.wasted > len(m.body) {
 				return 0, false
 			}
-		} else if line := m.body[off+skipPrefix(m.body[off:end], 0) : end]; looksLikeObject(line) {
+		} else if line := m.body[off+text.SkipPrefix(m.body[off:end], 0) : end]; text.LooksLikeObject(line) {
 			return m.objectTime(line)
-		} else if at := (stamp{}); m.textTime(line, &at) {
-			return at.ns, true
+		} else if at := (text.Stamp{}); at.ReadPast(&m.times, line) {
+			return at.NS, true
 		}
 		off = end + 1
 	}
 	return 0, false
 }
 
-// skipBlanks skips spaces and tabs.
-func skipBlanks(b []byte, off int) int {
-	for off < len(b) && (b[off] == ' ' || b[off] == '\t' || b[off] == '\r') {
-		off++
+// textHead finds the level in a line of text. own says that it has a time.
+func (m *mixed) textHead(line []byte, at *text.Stamp, own bool) (h meaning.Head) {
+	if own {
+		h.Time, h.Guessed = at.NS, !at.Head
 	}
-	return off
-}
-
-func isDigit(c byte) bool { return c-'0' < 10 }
-
-// isWord reports whether a letter or a digit is at a place.
-func isWord(s []byte, at int) bool {
-	return at < len(s) && (isDigit(s[at]) || (s[at]|0x20)-'a' < 26)
+	h.Level, h.Far = text.Level(&m.times, at.Rest, own && len(at.Rest) < len(line)), at.Far
+	return h
 }

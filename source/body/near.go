@@ -1,11 +1,11 @@
 package body
 
 import (
-	"bytes"
 	"runtime"
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // A time that may be that of another thing is a guess: one within a sentence, in JSON behind one, in
@@ -15,13 +15,13 @@ import (
 // near judges the guesses of a body.
 type near struct {
 	arrival Arrival
-	at      int64           // the time of records without one
-	judge   record.Defaults // with believes, unless all are believed
-	time    int64           // that of the last record with one that is no guess, or the first; 0: none so far
-	dated   bool            // the record has a date with a clock
-	undated bool            // one before has none
-	judged  bool            // the part has a guess
-	before  record.Stamp    // of the last record of the body, if begun
+	at      int64            // the time of records without one
+	judge   meaning.Defaults // with believes, unless all are believed
+	time    int64            // that of the last record with one that is no guess, or the first; 0: none so far
+	dated   bool             // the record has a date with a clock
+	undated bool             // one before has none
+	judged  bool             // the part has a guess
+	before  record.Stamp     // of the last record of the body, if begun
 	begun   bool
 
 	// These are of a body that is not looked through so far.
@@ -40,13 +40,13 @@ func (n *near) arrive(a Arrival, at int64) {
 	if guess == nil {
 		guess = n.believes
 	}
-	*n = near{arrival: a, at: at, judge: record.Defaults{Arrived: a.Time}}
+	*n = near{arrival: a, at: at, judge: meaning.Defaults{Arrived: a.Time}}
 	if !a.Fields.Far() {
 		n.judge.Guess = guess
 	}
 }
 
-// believes is [record.Defaults.Guess].
+// believes is [meaning.Defaults.Guess].
 func (n *near) believes(ns int64, dated bool) bool {
 	n.dated, n.judged = n.dated || dated, true
 	if isNear(ns, n.at) || n.time != 0 && isNear(ns, n.time) {
@@ -95,56 +95,4 @@ func (g *Gatherer) knows(f Form, body []byte) {
 }
 
 // Arrival is that of the body, as in [Sink].
-func (g *Gatherer) Arrival() *record.Defaults { return &g.near.judge }
-
-// isHead reports whether a text is nothing but what loggers write in front of a record: names before
-// a bar, brackets, the priority of syslog.
-func isHead(s []byte) bool {
-	for at := skipColours(s, 0); at < len(s); {
-		next := at
-		for next < len(s) && isNameByte(s[next]) {
-			next++
-		}
-		if bar := skipBlanks(s, next); next > at && bar < len(s) && s[bar] == '|' {
-			next = skipBlanks(s, bar+1)
-		} else if next = at; s[at] == '[' || s[at] == '(' || s[at] == '<' {
-			next = skipMark(s, at)
-		}
-		if next == at {
-			return false
-		}
-		at = next
-	}
-	return true
-}
-
-// isAccess reports whether a time in brackets stands in the line of a server of requests, and not in a
-// sentence. Before it is an address, and no word but that of the user behind a dash; or behind it is
-// the request or an address, and before it an address, a dash or the number of an owner.
-func isAccess(before, behind []byte) bool {
-	if len(before) > 0 && isDigit(before[0]) && bytes.HasPrefix(behind, []byte(`] "`)) && bytes.Contains(before, []byte(" -")) {
-		return true // as nearly all
-	}
-	address, dash, prose, first := false, false, false, []byte(nil)
-	for word := range bytes.FieldsSeq(before) {
-		dash, address = dash || string(word) == "-", address || isAddress(word)
-		prose = prose || first != nil && !dash && allLetters(word)
-		if first == nil {
-			first = word
-		}
-	}
-	if address && !prose {
-		return true
-	}
-	method, path, _ := bytes.Cut(bytes.TrimLeft(behind, "] "), []byte(" "))
-	switch quoted := bytes.TrimPrefix(method, []byte{'"'}); {
-	case isAddress(method):
-		return hasDigit(first)
-	case len(quoted) < len(method):
-		return (address || dash) && (allUpper(quoted) || bytes.HasPrefix(quoted, []byte{'-'}) || bytes.HasPrefix(quoted, []byte{'\\'}))
-	}
-	return (address || dash) && allUpper(method) && bytes.HasPrefix(path, []byte("/"))
-}
-
-// isAddress reports whether a word may be an address: it has a digit, and a dot or a colon.
-func isAddress(word []byte) bool { return hasDigit(word) && bytes.ContainsAny(word, ".:") }
+func (g *Gatherer) Arrival() *meaning.Defaults { return &g.near.judge }

@@ -3,19 +3,20 @@ package body
 import (
 	"fmt"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 )
 
 // HeadOf returns the head of the object that p has scanned last, with its cause if somebody asks, and
 // its other members appended to rest.
-func HeadOf(to Sink, p *record.Parser, rest []record.Pair) (record.Head, []record.Pair) {
+func HeadOf(to Sink, p *meaning.Reader, rest []names.Pair) (meaning.Head, []names.Pair) {
 	h, members := p.Head(to.Arrival())
 	h.Renames = true
 	if h.Why = to.Why(); h.Why != nil {
 		*h.Why = p.Why(to.Arrival())
 	}
 	for key, value := range members {
-		rest = append(rest, record.MemberPair(key, value, ""))
+		rest = append(rest, names.MemberPair(key, value, ""))
 	}
 	return h, rest
 }

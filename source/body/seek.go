@@ -5,19 +5,23 @@ import (
 	"cmp"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
+	"blobtail/record/text"
 	"blobtail/record/times"
+	"blobtail/record/trace"
 )
 
 // A seeker looks for the time and the level in the message of a record that lacks one of them:
 // in a text, in a line of logfmt, in JSON, and in the message of that. All doors pass it, so that
 // a line has the same time and level behind each.
 type seeker struct {
-	parser   *record.Parser // of an object in the message
-	deeper   *record.Parser // of one in that object's message
-	main     *record.Parser // that of the record, if there is a mapping
-	explains bool           // there is a Watch
-	times    times.Reader   // its Now is the arrival
-	judge    *record.Defaults
+	parser   *meaning.Reader // of an object in the message
+	deeper   *meaning.Reader // of one in that object's message
+	main     *meaning.Reader // that of the record, if there is a mapping
+	explains bool            // there is a Watch
+	times    times.Reader    // its Now is the arrival
+	judge    *meaning.Defaults
 	find     func(msg []byte, s *record.Stamp) record.Level // stamp, made once
 	found    sought
 }
@@ -25,17 +29,17 @@ type seeker struct {
 // sought is where a seeker found the time and the level of a message. The bytes are the message's
 // or the parser's.
 type sought struct {
-	stamp, word             []byte      // in the text
-	timeWithin, levelWithin bool        // it is of the object that was scanned last
-	level                   string      // the name of a first member of the message with the level
-	indented, guessed       bool        // the message is, and the time is
-	far                     []byte      // a guessed time that is not believed
-	farWithin               bool        // there is one in a field of the object that was scanned last
-	inner                   *record.Why // of that object, for a Watch
+	stamp, word             []byte       // in the text
+	timeWithin, levelWithin bool         // it is of the object that was scanned last
+	level                   string       // the name of a first member of the message with the level
+	indented, guessed       bool         // the message is, and the time is
+	far                     []byte       // a guessed time that is not believed
+	farWithin               bool         // there is one in a field of the object that was scanned last
+	inner                   *meaning.Why // of that object, for a Watch
 }
 
 func newSeeker() *seeker {
-	s := &seeker{parser: record.NewParser(), deeper: record.NewParser(), judge: &record.Defaults{}}
+	s := &seeker{parser: meaning.NewReader(), deeper: meaning.NewReader(), judge: &meaning.Defaults{}}
 	s.find = s.stamp
 	return s
 }
@@ -56,20 +60,20 @@ func (s *seeker) stamp(msg []byte, to *record.Stamp) record.Level {
 // seek returns the time and the level that a message shows, 0 and Other for none. timed says that
 // no time is needed.
 func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
-	s.found = sought{indented: isIndented(msg)}
+	s.found = sought{indented: text.IsIndented(msg)}
 	msg = bytes.TrimSpace(msg)
 	if len(msg) == 0 {
 		return 0, record.Other
 	}
-	if level, ok := sentence(msg); ok {
+	if level, ok := text.Sentence(msg); ok {
 		s.found.word = level
 		return 0, record.ParseLevel(level)
 	}
-	if msg = behindPrefixes(msg); len(msg) == 0 {
+	if msg = trace.BehindPrefixes(msg); len(msg) == 0 {
 		return 0, record.Other
 	}
 	if s.main != nil {
-		if word := namedLevel(msg, s.main.NamesOfLevel()); word != nil {
+		if word := text.NamedLevel(msg, s.main.NamesOfLevel()); word != nil {
 			ns, _ = s.text(msg)
 			s.found.word = word
 			return ns, record.ParseLevel(word)
@@ -77,7 +81,7 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	}
 	if msg[0] == '{' {
 		if timed && s.main == nil {
-			if l, ok := record.FirstLevel(msg); ok {
+			if l, ok := names.FirstLevel(msg); ok {
 				s.found.level = "level"
 				return 0, l
 			}
@@ -85,7 +89,7 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 		if ns, l, ok := s.object(msg); ok {
 			return ns, l
 		}
-		if l, _ := record.FirstLevel(msg); l != record.Other { // of one that was cut
+		if l, _ := names.FirstLevel(msg); l != record.Other { // of one that was cut
 			s.found.level = "level"
 			return 0, l
 		}
@@ -95,7 +99,7 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 		return ns, l
 	}
 	// JSON behind a head, such as that of CRI.
-	if at := bytes.IndexByte(msg[:min(len(msg), levelReach)], '{'); at > 0 {
+	if at := bytes.IndexByte(msg[:min(len(msg), text.Reach)], '{'); at > 0 {
 		return s.behind(msg, at, ns, l)
 	}
 	return ns, l
@@ -111,7 +115,7 @@ func (s *seeker) behind(msg []byte, at int, ns int64, l record.Level) (int64, re
 	switch {
 	case ns != 0:
 		s.found.stamp, s.found.timeWithin, s.found.farWithin, s.found.guessed = head.stamp, false, false, head.guessed
-	case inner != 0 && !isHead(msg[:at]):
+	case inner != 0 && !text.IsHead(msg[:at]):
 		if s.found.guessed = s.times.Believes(inner); !s.found.guessed {
 			s.found.far, s.found.timeWithin, inner = record.AppendTime(nil, inner), false, 0
 		}
@@ -126,24 +130,20 @@ func (s *seeker) behind(msg []byte, at int, ns int64, l record.Level) (int64, re
 
 // text looks into a text.
 func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
-	end := lineEnd(msg, 0)
+	end := text.LineEnd(msg, 0)
 	first := msg[:end]
-	var at stamp
-	timed := at.read(&s.times, first)
-	switch {
-	case !timed:
-	case s.times.Now != 0 && at.ns > s.times.Now+record.MaxAhead.Nanoseconds():
-		at, timed = stamp{rest: first}, false
-	case s.found.indented && at.head:
-		at.head, timed = false, at.judge(&s.times, first)
+	var at text.Stamp
+	timed := at.ReadPast(&s.times, first)
+	if timed && s.found.indented && at.Head {
+		at.Head, timed = false, at.Judge(&s.times, first)
 	}
-	level := textLevel(&s.times, at.rest, timed && len(at.rest) < end)
+	level := text.Level(&s.times, at.Rest, timed && len(at.Rest) < end)
 	if level == nil {
-		level = traceLevel(&s.times, msg, at.rest, end)
+		level = trace.Level(&s.times, msg, at.Rest, end)
 	}
-	ns, s.found.stamp, s.found.word, s.found.guessed = at.ns, at.text, level, timed && !at.head
-	if at.far {
-		s.found.far = at.text
+	ns, s.found.stamp, s.found.word, s.found.guessed = at.NS, at.Text, level, timed && !at.Head
+	if at.Far {
+		s.found.far = at.Text
 	}
 	if level == nil {
 		return ns, record.Other

@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/text"
 )
 
 // The full readers of times, levels and traces find in a sentence no more than the level of its
 // first word.
 func TestSentence(t *testing.T) {
-	for text, want := range map[string]bool{
+	for line, want := range map[string]bool{
 		"GET /orders took 12 ms": true, "order 7 is stored": true, "the error is gone": true, "user \"ann\" logged in": true, "Segmentation fault": false,
 		"error while reading": false, "ERROR disk is full": true, "ERROR: disk is full": false, "LOG of the day": false, "Nov 20 is over": false, "disk: full": false, "done": false, "level=error x": false, "no [error] here": false,
 		"one\ntwo": false, "one  two": false, "INFO": false, "a b": false, "x": false, "": false, "SIGQUIT was sent": false, "INFO - x": false, "GET 1795168806.257, x": false, "GET 17 is over": true, "web - ERROR x": false,
 	} {
-		if _, ok := sentence([]byte(text)); ok != want {
-			t.Errorf("%q is a sentence: %v", text, !want)
+		if _, ok := text.Sentence([]byte(line)); ok != want {
+			t.Errorf("%q is a sentence: %v", line, !want)
 		}
 	}
 	files, err := filepath.Glob("loggers/testdata/*.txtar")
@@ -31,14 +32,14 @@ func TestSentence(t *testing.T) {
 	var words [][]byte
 	s := newSeeker()
 	s.times.Now = time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC).UnixNano()
-	check := func(text []byte) (found bool) {
-		text = bytes.TrimSpace(text)
-		level, ok := sentence(text)
+	check := func(line []byte) (found bool) {
+		line = bytes.TrimSpace(line)
+		level, ok := text.Sentence(line)
 		if !ok {
 			return false
 		}
-		if ns, l := s.text(text); ns != 0 || l != record.ParseLevel(level) {
-			t.Fatalf("%q is called a sentence of level %q: %d %v", text, level, ns, l)
+		if ns, l := s.text(line); ns != 0 || l != record.ParseLevel(level) {
+			t.Fatalf("%q is called a sentence of level %q: %d %v", line, level, ns, l)
 		}
 		return true
 	}

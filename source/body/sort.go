@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"unicode/utf8"
+
+	"blobtail/record/text"
 )
 
 // A Sort is the kind of bytes that a body has, by their beginning.
@@ -35,12 +37,12 @@ func SortOf(b []byte) (s Sort, words string) {
 	if what := nameOf(b); what != "" {
 		return Foreign, what
 	}
-	text := b[bom(b):]
-	text = text[skipSpace(text, 0):]
+	rest := b[bom(b):]
+	rest = rest[text.SkipSpace(rest, 0):]
 	switch {
-	case len(text) == 0:
+	case len(rest) == 0:
 		return Unknown, ""
-	case looksLikeObject(text), looksLikeArray(text):
+	case text.LooksLikeObject(rest), looksLikeArray(rest):
 		return Object, "JSON"
 	case isLines(b):
 		return Lines, "text"

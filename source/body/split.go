@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/text"
 )
 
 // A Sink accepts the records of a body in their order there. The raw slices must not
@@ -17,11 +19,11 @@ import (
 type Sink interface {
 	// Arrived is when the body came, in Unix nanoseconds; 0: it is not known.
 	Arrived() int64
-	// Arrival is the arrival for a [record.Parser], with the judge of guessed times.
-	Arrival() *record.Defaults
+	// Arrival is the arrival for a [meaning.Reader], with the judge of guessed times.
+	Arrival() *meaning.Defaults
 	// Why is where the parts of the next head are noted; nil if nobody asks.
-	Why() *record.Why
-	// Scan checks the JSON object at the start of src, like [record.Parser.Scan].
+	Why() *meaning.Why
+	// Scan checks the JSON object at the start of src, like [meaning.Reader.Scan].
 	Scan(src []byte) (n int, err error)
 	// Object accepts the object scanned last.
 	Object(raw []byte, end int) bool
@@ -39,7 +41,7 @@ type Sink interface {
 	// Takes reports whether records of a service, not folded, are accepted from the sender.
 	Takes(service []byte) bool
 	// Begin begins a record by parts; the caller adds its fields, then calls Record.
-	Begin(record.Head) *record.Parts
+	Begin(meaning.Head) *meaning.Parts
 	// Record accepts the record begun last. raw is the source of it, for a rejection. It
 	// takes so many places in the body.
 	Record(raw []byte, places, end int) bool
@@ -194,7 +196,7 @@ func bom(body []byte) int {
 }
 
 func decodeJSON(body []byte, off int, to Sink) {
-	if off = skipSpace(body, off); off < len(body) && body[off] == '[' {
+	if off = text.SkipSpace(body, off); off < len(body) && body[off] == '[' {
 		decodeArray(body, off, to)
 		return
 	}
@@ -204,27 +206,19 @@ func decodeJSON(body []byte, off int, to Sink) {
 // decodeSniffed distinguishes JSON from text. Text lines often begin with a bracket,
 // so a bracket alone is not enough.
 func decodeSniffed(body []byte, off int, to Sink) {
-	if from := skipSpace(body, off); looksLikeArray(body[from:]) {
+	if from := text.SkipSpace(body, off); looksLikeArray(body[from:]) {
 		decodeArray(body, from, to)
 	} else {
 		decodeMixed(body, off, to)
 	}
 }
 
-func looksLikeObject(b []byte) bool {
-	if len(b) == 0 || b[0] != '{' {
-		return false
-	}
-	i := skipSpace(b, 1)
-	return i < len(b) && (b[i] == '"' || b[i] == '}')
-}
-
 // decodeLines expects exactly one object on each line that is not blank.
 func decodeLines(body []byte, off int, to Sink) {
 	o := objects{body: body, to: to}
 	for off < len(body) {
-		end := lineEnd(body, off)
-		if _, more, ok := o.export(skipBlanks(body[:end], off), end, true); ok {
+		end := text.LineEnd(body, off)
+		if _, more, ok := o.export(text.SkipBlanks(body[:end], off), end, true); ok {
 			if off = end + 1; !more {
 				return
 			}
@@ -243,7 +237,7 @@ func decodeLines(body []byte, off int, to Sink) {
 
 func oneObject(line []byte, end int, to Sink) bool {
 	n, why, _ := objectAt(line, to)
-	if why.Reason == "" && skipSpace(line, n) < len(line) {
+	if why.Reason == "" && text.SkipSpace(line, n) < len(line) {
 		why = Rejection{Reason: fmt.Sprintf("at byte %d: text after the object; send one object on a line", n), Syntax: true}
 	}
 	why.Line = line[0] == '{'
@@ -261,7 +255,7 @@ func pass(raw []byte, why Rejection, end int, to Sink) bool {
 // decodeObjects decodes objects one after the other, with any line breaks.
 func decodeObjects(body []byte, off int, to Sink) {
 	o, more := objects{body: body, to: to}, true
-	for off = skipSpace(body, off); more && off < len(body); off = skipSpace(body, off) {
+	for off = text.SkipSpace(body, off); more && off < len(body); off = text.SkipSpace(body, off) {
 		off, more = o.next(off)
 	}
 }
@@ -280,7 +274,7 @@ func (o *objects) next(off int) (end int, more bool) {
 	// Lines that each leave an object open would be scanned to the end again and again.
 	// From there on, a line has to be an object by itself.
 	if o.wasted > 4*len(o.body) {
-		end = lineEnd(o.body, off)
+		end = text.LineEnd(o.body, off)
 		return end, oneObject(bytes.Trim(o.body[off:end], " \t\r"), end, o.to)
 	}
 	if end, more, ok := o.export(off, len(o.body), false); ok {
@@ -295,7 +289,7 @@ func (o *objects) next(off int) (end int, more bool) {
 		n = 0
 	}
 	if n == 0 {
-		end = lineEnd(o.body, end)
+		end = text.LineEnd(o.body, end)
 		o.wasted += looked
 	}
 	return end, pass(bytes.TrimRight(o.body[off:end], " \t\r"), why, end, o.to)
@@ -305,7 +299,7 @@ func (o *objects) next(off int) (end int, more bool) {
 // end, and the reason why it is no record. looked is how far it had to scan.
 func objectAt(b []byte, to Sink) (n int, why Rejection, looked int) {
 	if _, ok := to.(*batch); b[0] != '{' && !(ok && b[0] == '"') {
-		return 0, noObject(b[:lineEnd(b, 0)]), 0
+		return 0, noObject(b[:text.LineEnd(b, 0)]), 0
 	}
 	n, err := to.Scan(b)
 	if err == nil {
@@ -349,18 +343,4 @@ func noObject(raw []byte) Rejection {
 		return Rejection{Reason: "not a JSON object"}
 	}
 	return Rejection{Reason: "not a JSON object: begins with neither { nor white space", Syntax: true}
-}
-
-func lineEnd(body []byte, off int) int {
-	if i := bytes.IndexByte(body[off:], '\n'); i >= 0 {
-		return off + i
-	}
-	return len(body)
-}
-
-func skipSpace(b []byte, off int) int {
-	for off < len(b) && (b[off] == ' ' || b[off] == '\n' || b[off] == '\r' || b[off] == '\t') {
-		off++
-	}
-	return off
 }

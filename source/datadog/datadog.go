@@ -14,6 +14,8 @@ import (
 	"net/http"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/record/times"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
@@ -52,7 +54,7 @@ func (x logs) Open() (in httpsource.Intake, err error) {
 	query, in.Scope = httpsource.QueryPairs(x.r.URL.Query(), "service", "ddsource", "hostname", "ddtags")
 	media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
 	decode := func(b []byte, to body.Sink) error {
-		s := &sink{Sink: to, parser: record.NewParser(), sent: sent, query: query, size: httpsource.SizeOf(query)}
+		s := &sink{Sink: to, parser: meaning.NewReader(), sent: sent, query: query, size: httpsource.SizeOf(query)}
 		if media == "text/plain" {
 			return body.Text(b, &textSink{s})
 		}
@@ -85,12 +87,12 @@ func answer(h http.Header, status int, reason string, good int, text string) (in
 // A sink makes records of the items that a decoder of JSON finds.
 type sink struct {
 	body.Sink
-	parser *record.Parser
+	parser *meaning.Reader
 	sent   int64 // time of items without one, 0 for none
 	query  defaults
 	size   int         // of the query
 	shared body.Shared // what the query adds to the records
-	rest   []record.Pair
+	rest   []names.Pair
 }
 
 // sharing is the query's part in the reason for rejecting a record.
@@ -109,7 +111,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 		case "status": // that of an access log is none, and beside a level it has another meaning
 			if word := record.TextOf(p.Value); len(h.Level) == 0 && !isCode(word) {
 				h.Level, h.Assumed = word, true // a container prints all under info
-				h.Why.Level().Note(record.FromField, "status")
+				h.Why.Level().Note(meaning.FromField, "status")
 				continue
 			}
 		case "ddsource":

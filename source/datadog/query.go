@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"strings"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 )
 
 // defaults are the fields that the query of a request gives to items without them. Datadog's pages
 // for clients of HTTP have them there. The API key in the query is none of them.
-type defaults []record.Pair
+type defaults []names.Pair
 
 // The places of the defaults.
 const (
@@ -20,7 +21,7 @@ const (
 )
 
 // name gives a head without a service the query's, or else the source: own, or that of the query.
-func (d defaults) name(h *record.Head, own []byte) {
+func (d defaults) name(h *meaning.Head, own []byte) {
 	for _, name := range [][]byte{d[service].Value, own, d[source].Value} {
 		if len(h.Service) == 0 {
 			h.Service = name
@@ -29,7 +30,7 @@ func (d defaults) name(h *record.Head, own []byte) {
 }
 
 // add adds the fields that an item lacks: its own tags count before the others.
-func (d defaults) add(b *record.Parts, own [4][]byte) {
+func (d defaults) add(b *meaning.Parts, own [4][]byte) {
 	for _, at := range [...]int{source, host} {
 		if own[at] == nil && d[at].Value != nil {
 			b.Add(&d[at])
@@ -41,7 +42,7 @@ func (d defaults) add(b *record.Parts, own [4][]byte) {
 
 // addTags adds the tags of a list such as env:prod,team:web. A tag without a value is a field
 // that is true. Tags of the names of other ones are left out.
-func addTags(b *record.Parts, list, other []byte) {
+func addTags(b *meaning.Parts, list, other []byte) {
 	for tag := range bytes.SplitSeq(list, []byte(",")) {
 		name, value, ok := bytes.Cut(bytes.TrimSpace(tag), []byte(":"))
 		switch {
@@ -68,7 +69,7 @@ func hasTag(list, name []byte) bool {
 type textSink struct{ *sink }
 
 // Begin begins a line of text.
-func (s *textSink) Begin(h record.Head) *record.Parts {
+func (s *textSink) Begin(h meaning.Head) *meaning.Parts {
 	h.Renames = true
 	s.query.name(&h, nil)
 	b := s.Sink.Begin(h)

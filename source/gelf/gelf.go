@@ -14,6 +14,8 @@ import (
 	"slices"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
@@ -42,7 +44,7 @@ func (x messages) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
 		return in, httpsource.RefuseMethod("POST", "%s /gelf: messages are sent with POST", x.r.Method)
 	}
-	decode := func(b []byte, to body.Sink) error { return body.JSON(b, &sink{Sink: to, parser: record.NewParser()}) }
+	decode := func(b []byte, to body.Sink) error { return body.JSON(b, &sink{Sink: to, parser: meaning.NewReader()}) }
 	in.Form, err = body.NewSensedForm(decode, x.r.Header.Values("Content-Encoding"))
 	return in, err
 }
@@ -59,8 +61,8 @@ func (messages) Reply(h http.Header, counts *httpsource.Result, refused *httpsou
 // A sink makes records of the messages that a decoder of JSON finds.
 type sink struct {
 	body.Sink
-	parser *record.Parser
-	rest   []record.Pair
+	parser *meaning.Reader
+	rest   []names.Pair
 }
 
 // Object passes a message.
@@ -79,8 +81,8 @@ func (s *sink) Object(raw []byte, end int) bool {
 
 // message finds the head of the message scanned last, and leaves the fields in rest. unread is a
 // timestamp that is no time.
-func (s *sink) message() (h record.Head, unread []byte) {
-	h = record.Head{Renames: true, Why: s.Why()}
+func (s *sink) message() (h meaning.Head, unread []byte) {
+	h = meaning.Head{Renames: true, Why: s.Why()}
 	h.Why.Named("timestamp", "level", "short_message", "")
 	s.rest = s.rest[:0]
 	var word []byte // for the level
@@ -92,12 +94,12 @@ func (s *sink) message() (h record.Head, unread []byte) {
 			h.Msg = record.TextOf(value)
 			continue
 		case "timestamp":
-			ns, ok := record.ReadTime(value, s.Arrived())
+			ns, ok := meaning.ReadTime(value, s.Arrived())
 			if ok {
 				h.Time = ns
-			} else if !record.EmptyTime(value) {
+			} else if !meaning.EmptyTime(value) {
 				unread, h.Unread = record.TextOf(value), true
-				h.Why.Time().Pass("timestamp", unread, record.NoTime)
+				h.Why.Time().Pass("timestamp", unread, meaning.NoTime)
 			}
 			continue
 		case "level":
@@ -106,19 +108,19 @@ func (s *sink) message() (h record.Head, unread []byte) {
 			}
 			continue
 		}
-		s.rest = append(s.rest, record.MemberPair(key, value, "_"))
+		s.rest = append(s.rest, names.MemberPair(key, value, "_"))
 	}
 	for _, name := range []string{"message", "full_message"} { // many clients cut the first line off for the short one
-		at := slices.IndexFunc(s.rest, func(p record.Pair) bool { return p.Name == name })
+		at := slices.IndexFunc(s.rest, func(p names.Pair) bool { return p.Name == name })
 		if at < 0 || name == "message" && len(h.Msg) > 0 {
 			continue
 		}
 		if text := record.TextOf(s.rest[at].Value); bytes.HasPrefix(text, h.Msg) {
 			h.Msg, s.rest = text, slices.Delete(s.rest, at, at+1)
-			h.Why.Message().Note(record.FromProtocol, name)
+			h.Why.Message().Note(meaning.FromProtocol, name)
 		}
 	}
-	if s.rest = h.Take(s.rest, record.OfGELF); len(h.Level) == 0 {
+	if s.rest = h.Take(s.rest, names.OfGELF); len(h.Level) == 0 {
 		h.Level = word
 	}
 	return h, unread

@@ -5,8 +5,9 @@ import (
 	"net/url"
 
 	"blobtail/internal/signpost"
-	"blobtail/record"
 	"blobtail/record/ack"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 )
 
@@ -72,18 +73,18 @@ type Intake struct {
 	// read whole. Only the encoding of Form counts then.
 	Stream Stream
 
-	fields *record.Mapping // of the request
-	notes  bool            // the answer has room for a note
-	key    string          // the Idempotency-Key, "" for none
-	ack    ack.Level       // that the sender asks for
+	fields *meaning.Mapping // of the request
+	notes  bool             // the answer has room for a note
+	key    string           // the Idempotency-Key, "" for none
+	ack    ack.Level        // that the sender asks for
 }
 
 // QueryPairs returns the values of parameters of a query, nil for none, and a text that is another one
 // for each.
-func QueryPairs(q url.Values, names ...string) (pairs []record.Pair, scope string) {
+func QueryPairs(q url.Values, parameters ...string) (pairs []names.Pair, scope string) {
 	given := url.Values{}
-	for _, name := range names {
-		p := record.Pair{Name: name}
+	for _, name := range parameters {
+		p := names.Pair{Name: name}
 		if text := q.Get(name); text != "" {
 			p.Value = []byte(text)
 			given.Set(name, text)
@@ -94,7 +95,7 @@ func QueryPairs(q url.Values, names ...string) (pairs []record.Pair, scope strin
 }
 
 // SizeOf is how many bytes the values of pairs have.
-func SizeOf(pairs []record.Pair) (n int) {
+func SizeOf(pairs []names.Pair) (n int) {
 	for i := range pairs {
 		n += len(pairs[i].Value)
 	}

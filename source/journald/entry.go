@@ -13,6 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
@@ -284,14 +285,14 @@ func (d *decoder) pass() bool {
 
 // An entry is the head of a record and the cursor, from the fields of a journal entry.
 type entry struct {
-	head              record.Head
+	head              meaning.Head
 	cursor            []byte
 	message, priority int // their fields, -1 for none
 }
 
 // find finds the fields that have a meaning.
 func (d *decoder) find() entry {
-	e := entry{head: record.Head{Renames: true}, message: -1, priority: -1}
+	e := entry{head: meaning.Head{Renames: true}, message: -1, priority: -1}
 	var unit, user, identifier, command, transport []byte
 	for i := range d.fields {
 		f := &d.fields[i]

@@ -1,15 +1,16 @@
 package loki
 
 import (
-	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 )
 
 // A decoder makes records of the entries of one body. Its memory serves the next body.
 type decoder struct {
 	to     body.Sink
-	stream labels        // of the entries that come
-	meta   []record.Pair // the structured metadata of an entry
+	stream labels       // of the entries that come
+	meta   []names.Pair // the structured metadata of an entry
 	names  body.Names
 	text   []byte      // unescaped strings of an entry
 	shared body.Shared // what labels of streams add to the records
@@ -41,12 +42,12 @@ func (d *decoder) forget() bool {
 }
 
 // pair adds an item of metadata. Entries mostly have the names of the one before.
-func (d *decoder) pair(name []byte) *record.Pair {
+func (d *decoder) pair(name []byte) *names.Pair {
 	n := len(d.meta)
 	if n < cap(d.meta) && d.meta[:n+1][n].Name == string(name) {
 		d.meta = d.meta[:n+1]
 	} else {
-		d.meta = append(d.meta, record.Pair{Name: d.names.Of(name)})
+		d.meta = append(d.meta, names.Pair{Name: d.names.Of(name)})
 	}
 	return &d.meta[n]
 }
@@ -62,9 +63,9 @@ type entry struct {
 
 // record passes an entry to the sink. It reports whether to go on.
 func (d *decoder) record(e entry) bool {
-	h := record.Head{Time: e.time, Unread: e.badTime != nil, Msg: e.line, Renames: true, Why: d.to.Why()}
+	h := meaning.Head{Time: e.time, Unread: e.badTime != nil, Msg: e.line, Renames: true, Why: d.to.Why()}
 	h.Why.Named("the timestamp of the entry", "", "the line of the entry", "")
-	level, label := record.BestLevel(d.meta, record.OfLoki), 0
+	level, label := names.BestLevel(d.meta, names.OfLoki), 0
 	if level.Text == nil {
 		level, label = d.stream.level, d.stream.level.Spent
 		level.Spent = 0
@@ -72,14 +73,14 @@ func (d *decoder) record(e entry) bool {
 	h.SetLevel(level)
 	service := d.stream.service
 	if service.Text == nil {
-		service = record.BestService(d.meta, record.OfLoki)
+		service = names.BestService(d.meta, names.OfLoki)
 	}
 	h.SetService(service)
 	if !d.shared.Add(d.stream.size) {
 		return d.to.Reject(e.raw, d.shared.Rejection("the labels of streams add"), e.end)
 	}
 	if e.badTime != nil {
-		h.Why.Time().Pass("ts", e.badTime, record.NoTime)
+		h.Why.Time().Pass("ts", e.badTime, meaning.NoTime)
 	}
 	b := d.to.Begin(h)
 	for i := range d.meta {

@@ -2,6 +2,7 @@ package loki
 
 import (
 	"blobtail/record"
+	"blobtail/record/names"
 	"blobtail/record/times"
 	"blobtail/source/body"
 	"blobtail/source/tokens"
@@ -116,9 +117,9 @@ func (d *decoder) jsonLabels(c *tokens.Cursor) {
 			inside, _ := c.Quoted()
 			from := len(l.text)
 			l.text = record.AppendUnescaped(l.text, inside)
-			l.pairs = append(l.pairs, record.Pair{Name: name, Value: l.text[from:]})
+			l.pairs = append(l.pairs, names.Pair{Name: name, Value: l.text[from:]})
 		default:
-			l.pairs = append(l.pairs, record.Pair{Name: name, Value: c.Skip(), JSON: true})
+			l.pairs = append(l.pairs, names.Pair{Name: name, Value: c.Skip(), JSON: true})
 		}
 	}
 	l.find()

@@ -3,11 +3,12 @@ package otlp
 import (
 	"strconv"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 )
 
 // levelIn gives a head without a level that of attributes, and returns those that are fields.
-func (w *walker) levelIn(list []attribute, h *record.Head) (rest []attribute) {
+func (w *walker) levelIn(list []attribute, h *meaning.Head) (rest []attribute) {
 	if len(h.Level) > 0 || len(list) == 0 {
 		return list
 	}
@@ -22,9 +23,9 @@ func (w *walker) levelIn(list []attribute, h *record.Head) (rest []attribute) {
 			s.text = strconv.AppendInt(s.text, int64(v.bits), 10)
 			word = s.text[from:]
 		}
-		w.pairs = append(w.pairs, record.Pair{Name: asString(list[i].key), Value: word, JSON: v.kind != text})
+		w.pairs = append(w.pairs, names.Pair{Name: asString(list[i].key), Value: word, JSON: v.kind != text})
 	}
-	c := record.BestLevel(w.pairs, record.OfOTLP)
+	c := names.BestLevel(w.pairs, names.OfOTLP)
 	if h.SetLevel(c); c.Spent > 0 {
 		list = append(list[:c.Spent-1], list[c.Spent:]...)
 	}

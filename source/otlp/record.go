@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 )
 
@@ -134,7 +136,7 @@ type walker struct {
 	shared   body.Shared
 	passed   int       // end of the last record
 	words    [6][]byte // of the levels
-	pairs    []record.Pair
+	pairs    []names.Pair
 	scratch  []byte
 	cursor   cursor // of JSON
 }
@@ -195,7 +197,7 @@ func (w *walker) pass(from, end int) bool {
 		return w.reject(from, end, w.shared.Rejection("the attributes of resources and scopes add"))
 	}
 	w.passed = end
-	h := record.Head{Time: timeOf(e.time), Service: w.service, Renames: true, Why: w.to.Why()}
+	h := meaning.Head{Time: timeOf(e.time), Service: w.service, Renames: true, Why: w.to.Why()}
 	if h.Why != nil {
 		h.Why.Named("timeUnixNano", "severityNumber", "body", "the resource's "+w.named)
 	}
@@ -225,7 +227,7 @@ func byUnit(t int64) int64 {
 	if t >= year2000 {
 		return t
 	}
-	if ns, ok := record.ReadTime(strconv.AppendInt(nil, t, 10), 0); ok {
+	if ns, ok := meaning.ReadTime(strconv.AppendInt(nil, t, 10), 0); ok {
 		return ns
 	}
 	return t
@@ -233,22 +235,22 @@ func byUnit(t int64) int64 {
 
 // level returns the word of the level. If the text is not a usual word, the number says
 // more, and the text becomes a field.
-func (w *walker) level(why *record.Why) []byte {
+func (w *walker) level(why *meaning.Why) []byte {
 	e := &w.entry
 	if len(e.severity) > 0 {
-		why.Level().Note(record.FromProtocol, "severityText")
+		why.Level().Note(meaning.FromProtocol, "severityText")
 	}
 	if e.number < 1 || e.number > 24 || len(e.severity) > 0 && record.ParseLevel(e.severity) != record.Other {
 		return e.severity
 	}
 	e.unknownSeverity = e.severity
-	why.Level().Note(record.FromProtocol, "severityNumber")
+	why.Level().Note(meaning.FromProtocol, "severityNumber")
 	return w.words[(e.number-1)/4]
 }
 
 // message sets the message. If the body is a map with a message it returns the others of
 // its members, which become fields.
-func (w *walker) message(h *record.Head) (rest []attribute) {
+func (w *walker) message(h *meaning.Head) (rest []attribute) {
 	e := &w.entry
 	switch e.body.kind {
 	case null:
@@ -263,10 +265,10 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 		return nil
 	}
 	const behind = 1 << 10
-	at := record.Best(len(e.members), func(i int) int {
+	at := names.Best(len(e.members), func(i int) int {
 		m := &e.members[i]
 		m.journal()
-		place := record.MessagePlace(asString(m.key))
+		place := names.MessagePlace(asString(m.key))
 		switch {
 		case place == 0 || m.value.kind != text:
 			return 0
@@ -278,7 +280,7 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 	if at >= 0 {
 		h.Msg = e.members[at].value.bytes
 		if h.Why != nil {
-			h.Why.Message().Note(record.FromMember, "body."+asString(e.members[at].key))
+			h.Why.Message().Note(meaning.FromMember, "body."+asString(e.members[at].key))
 		}
 		return w.levelIn(append(e.members[:at], e.members[at+1:]...), h)
 	}
@@ -308,7 +310,7 @@ func asString(key []byte) string { return unsafe.String(unsafe.SliceData(key), l
 
 // addFields adds the fields. Of two with the same name the first keeps it: the ids of the trace,
 // then the record's own fields, then those of its scope and its resource.
-func (w *walker) addFields(p *record.Parts, rest []attribute) {
+func (w *walker) addFields(p *meaning.Parts, rest []attribute) {
 	e := &w.entry
 	addText(p, "trace_id", e.trace)
 	addText(p, "span_id", e.span)
@@ -331,14 +333,14 @@ func (w *walker) addFields(p *record.Parts, rest []attribute) {
 	w.addAll(p, w.resource.list)
 }
 
-func addText(p *record.Parts, name string, s []byte) {
+func addText(p *meaning.Parts, name string, s []byte) {
 	if len(s) > 0 {
 		p.Text(name, s)
 	}
 }
 
 // addNumber adds a number that is not 0.
-func addNumber(p *record.Parts, name string, n uint64) {
+func addNumber(p *meaning.Parts, name string, n uint64) {
 	switch {
 	case n > math.MaxInt64:
 		p.JSON(name, strconv.AppendUint(nil, n, 10))
@@ -347,7 +349,7 @@ func addNumber(p *record.Parts, name string, n uint64) {
 	}
 }
 
-func (w *walker) addAll(p *record.Parts, list []attribute) {
+func (w *walker) addAll(p *meaning.Parts, list []attribute) {
 	for i := range list {
 		// Parts copies the key, and nothing changes it before.
 		key, v := asString(list[i].key), &list[i].value

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 )
 
@@ -14,9 +16,9 @@ type sink struct {
 	body.Sink
 	given, meta  metadata // of the request, and of an event
 	size         int      // of given
-	outer, inner *record.Parser
+	outer, inner *meaning.Reader
 	shared       body.Shared // what the metadata of the request add to the records
-	rest         []record.Pair
+	rest         []names.Pair
 }
 
 // sharing is the metadata's part in the reason for rejecting a record.
@@ -27,7 +29,7 @@ const sharing = "the query adds"
 type rawSink struct{ *sink }
 
 // Begin begins a line of text.
-func (s *rawSink) Begin(h record.Head) *record.Parts {
+func (s *rawSink) Begin(h meaning.Head) *meaning.Parts {
 	h.Renames = true
 	s.given.name(&h)
 	b := s.Sink.Begin(h)
@@ -73,8 +75,8 @@ func (s *sink) Object(raw []byte, end int) bool {
 		case "time":
 			time = value
 		default:
-			if at := slices.IndexFunc(m, func(p record.Pair) bool { return p.Name == string(key) }); at >= 0 {
-				m[at] = record.MemberPair(key, value, "")
+			if at := slices.IndexFunc(m, func(p names.Pair) bool { return p.Name == string(key) }); at >= 0 {
+				m[at] = names.MemberPair(key, value, "")
 			}
 		}
 	}
@@ -106,21 +108,21 @@ func (s *sink) Object(raw []byte, end int) bool {
 
 // setTime gives a head the time of its event. It returns the text of that if it is none, or the other
 // time that the head had.
-func (s *sink) setTime(h *record.Head, time []byte) (original []byte) {
-	if ns, ok := record.ReadTime(time, s.Arrived()); ok {
+func (s *sink) setTime(h *meaning.Head, time []byte) (original []byte) {
+	if ns, ok := meaning.ReadTime(time, s.Arrived()); ok {
 		if h.Time != 0 && h.Time != ns {
 			original = record.AppendTime(nil, h.Time)
 		}
 		h.Time = ns
-		h.Why.Time().Note(record.FromProtocol, "time of the event")
+		h.Why.Time().Note(meaning.FromProtocol, "time of the event")
 		return original
 	}
-	if record.EmptyTime(time) {
+	if meaning.EmptyTime(time) {
 		return nil
 	}
 	text := record.TextOf(time)
 	h.Unread = h.Unread || h.Time == 0
-	h.Why.Time().Pass("time", text, record.NoTime)
+	h.Why.Time().Pass("time", text, meaning.NoTime)
 	return text
 }
 
@@ -159,11 +161,11 @@ func (s *sink) spread() []byte {
 
 // head returns the head of an event, and leaves its fields in rest: of an object its members, also if
 // that is in a text, of anything else the text.
-func (s *sink) head(event []byte) (h record.Head, err error) {
+func (s *sink) head(event []byte) (h meaning.Head, err error) {
 	s.rest = s.rest[:0]
 	if event = s.objectIn(event); event[0] != '{' {
-		h = record.Head{Msg: record.TextOf(event), Renames: true, Why: s.Why()}
-		h.Why.Message().Note(record.FromProtocol, "event")
+		h = meaning.Head{Msg: record.TextOf(event), Renames: true, Why: s.Why()}
+		h.Why.Message().Note(meaning.FromProtocol, "event")
 		return h, nil
 	}
 	_, err = s.inner.Scan(event)
@@ -177,16 +179,16 @@ func (s *sink) head(event []byte) (h record.Head, err error) {
 }
 
 // fields returns the indexed fields of an event. They may name its service and level.
-func (s *sink) fields(object []byte, h *record.Head) (fields []record.Pair, err error) {
+func (s *sink) fields(object []byte, h *meaning.Head) (fields []names.Pair, err error) {
 	if len(object) == 0 || object[0] != '{' {
 		return nil, nil
 	}
-	p := record.NewParser()
+	p := meaning.NewReader()
 	if _, err := p.Scan(object); err != nil {
 		return nil, err
 	}
 	for key, value := range p.Members() {
-		fields = append(fields, record.MemberPair(key, value, ""))
+		fields = append(fields, names.MemberPair(key, value, ""))
 	}
-	return h.Take(fields, record.Common), nil
+	return h.Take(fields, names.Common), nil
 }

@@ -17,7 +17,8 @@ import (
 	"net/http"
 	"strings"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
@@ -63,7 +64,7 @@ func (x *events) Open() (in httpsource.Intake, err error) {
 	var given metadata
 	given, in.Scope = httpsource.QueryPairs(x.r.URL.Query(), "host", "source", "sourcetype", "index")
 	decode := func(b []byte, to body.Sink) error {
-		s := &sink{Sink: to, given: given, size: httpsource.SizeOf(given), outer: record.NewParser(), inner: record.NewParser()}
+		s := &sink{Sink: to, given: given, size: httpsource.SizeOf(given), outer: meaning.NewReader(), inner: meaning.NewReader()}
 		if x.raw {
 			return body.Text(b, &rawSink{s})
 		}
@@ -117,10 +118,10 @@ func health(h http.Header, status int, reason string) (int, []byte) {
 }
 
 // metadata are the four words of the collector about an event: host, source, sourcetype and index.
-type metadata []record.Pair
+type metadata []names.Pair
 
 // add adds the metadata to a record.
-func (m metadata) add(b *record.Parts) {
+func (m metadata) add(b *meaning.Parts) {
 	for i := range m {
 		if m[i].Value != nil {
 			b.Add(&m[i])
@@ -129,11 +130,11 @@ func (m metadata) add(b *record.Parts) {
 }
 
 // name gives a head without a service that of the metadata. A source may be the path of a file.
-func (m metadata) name(h *record.Head) {
+func (m metadata) name(h *meaning.Head) {
 	for i := 1; i < len(m) && len(h.Service) == 0; i++ {
 		if text := m[i].Text(); i > 1 || !bytes.ContainsAny(text, `/\`) {
 			h.Service = text
-			h.Why.Service().Note(record.FromProtocol, "source, sourcetype or index")
+			h.Why.Service().Note(meaning.FromProtocol, "source, sourcetype or index")
 		}
 	}
 }

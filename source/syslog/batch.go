@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
+	"blobtail/record/text"
 	"blobtail/record/times"
 	"blobtail/source/body"
 )
@@ -41,9 +44,9 @@ type batch struct {
 	turn   chan struct{} // holds the goroutine that uses the rest
 	g      *body.Gatherer
 	parser parser
-	inner  *record.Parser // of a message that is an object
-	rest   []record.Pair  // its members that are fields
-	names  body.Names     // of the fields of parameters
+	inner  *meaning.Reader // of a message that is an object
+	rest   []names.Pair    // its members that are fields
+	names  body.Names      // of the fields of parameters
 	name   []byte
 	may    map[string]bool // services by the names of applications
 	value  []byte
@@ -53,7 +56,7 @@ type batch struct {
 func newBatch(s *Source) *batch {
 	return &batch{
 		s: s, begun: make(chan struct{}, 1), turn: make(chan struct{}, 1), waiting: make(chan record.Receipt, mostInFlight),
-		g: body.NewGatherer(), inner: record.NewParser(), parser: parser{times: times.Reader{Zone: s.o.Zone}},
+		g: body.NewGatherer(), inner: meaning.NewReader(), parser: parser{times: times.Reader{Zone: s.o.Zone}},
 		names: body.Names{}, may: make(map[string]bool),
 	}
 }
@@ -141,12 +144,12 @@ func (b *batch) record(raw []byte, from *peer) {
 		b.g.Reject(raw, body.Rejection{Reason: badStart}, 0)
 		return
 	}
-	var h record.Head
+	var h meaning.Head
 	object := false
 	if b.rest = b.rest[:0]; m.plain || m.app == nil {
 		if h, object = b.object(&m); !object && m.plain {
 			b.s.metrics.plain.Inc()
-			m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
+			m.time, _ = text.Time(&b.parser.times, m.msg) // FortiGate has it in pairs
 		}
 	}
 	if b.s.o.Fields.Named() == nil && !b.mayWrite(m.app) {
@@ -161,7 +164,7 @@ func (b *batch) record(raw []byte, from *peer) {
 	wrong := h.Time > b.parser.times.Now+record.MaxAhead.Nanoseconds()
 	if wrong {
 		h.Time, h.Unread = 0, true
-		h.Why.Time().Pass("ts", m.stamp, record.TooFarAhead)
+		h.Why.Time().Pass("ts", m.stamp, meaning.TooFarAhead)
 	}
 	if m.priority >= 0 && len(h.Level) == 0 {
 		b.digit[0] = '0' + byte(m.priority%8)
@@ -173,18 +176,18 @@ func (b *batch) record(raw []byte, from *peer) {
 	if host == nil {
 		host = from.host
 	}
-	text(parts, "host", host)
+	member(parts, "host", host)
 	if m.priority >= 0 {
-		text(parts, "facility", facility(m.priority/8))
+		member(parts, "facility", facility(m.priority/8))
 	}
 	if wrong {
-		text(parts, "ts", m.stamp)
+		member(parts, "ts", m.stamp)
 	}
-	text(parts, "service", m.own)
-	text(parts, "procid", m.procID)
-	text(parts, "msgid", m.msgID)
-	text(parts, "seq", m.sequence)
-	text(parts, "node", m.node)
+	member(parts, "service", m.own)
+	member(parts, "procid", m.procID)
+	member(parts, "msgid", m.msgID)
+	member(parts, "seq", m.sequence)
+	member(parts, "node", m.node)
 	b.data(parts, m.data)
 	b.g.Record(raw, 1, 0)
 }
@@ -192,12 +195,12 @@ func (b *batch) record(raw []byte, from *peer) {
 // object returns the head of a message without a header, or without an application, whose text is an
 // object, as loggers of JSON write to a socket, and leaves its other members in rest. ok is false for
 // another. Its service is that of the tag, of the object, or its name.
-func (b *batch) object(m *message) (h record.Head, ok bool) {
-	text := bytes.TrimSpace(m.msg)
-	if !bytes.HasPrefix(text, []byte("{")) {
+func (b *batch) object(m *message) (h meaning.Head, ok bool) {
+	object := bytes.TrimSpace(m.msg)
+	if !bytes.HasPrefix(object, []byte("{")) {
 		return h, false
 	}
-	if n, err := b.inner.Scan(text); err != nil || n < len(text) {
+	if n, err := b.inner.Scan(object); err != nil || n < len(object) {
 		return h, false
 	}
 	h, b.rest = body.HeadOf(b.g, b.inner, b.rest)
@@ -205,13 +208,13 @@ func (b *batch) object(m *message) (h record.Head, ok bool) {
 	for i := range b.rest {
 		if p := &b.rest[i]; p.Name == "name" && len(name) == 0 && record.IsString(p.Value) {
 			name = p.Text()
-			h.Why.Service().Note(record.FromField, "name")
+			h.Why.Service().Note(meaning.FromField, "name")
 		}
 	}
 	if len(m.app) == 0 {
 		m.app = name
 	} else {
-		if h.Why.Service().Note(record.FromProtocol, "the application's name"); !bytes.Equal(h.Service, m.app) {
+		if h.Why.Service().Note(meaning.FromProtocol, "the application's name"); !bytes.Equal(h.Service, m.app) {
 			m.own = h.Service
 		}
 	}
@@ -219,17 +222,17 @@ func (b *batch) object(m *message) (h record.Head, ok bool) {
 }
 
 // why explains the head of a message.
-func (b *batch) why(m *message) *record.Why {
+func (b *batch) why(m *message) *meaning.Why {
 	w := b.g.Why()
 	w.Named("the header of syslog", "the priority of syslog", "the text behind the header", "the application's name")
 	if m.plain {
-		w.Time().Note(record.FromText, "")
-		w.Message().Note(record.FromProtocol, "all of the message: it has no header that could be read")
+		w.Time().Note(meaning.FromText, "")
+		w.Message().Note(meaning.FromProtocol, "all of the message: it has no header that could be read")
 	}
 	return w
 }
 
-func text(parts *record.Parts, key string, value []byte) {
+func member(parts *meaning.Parts, key string, value []byte) {
 	if len(value) > 0 {
 		parts.Text(key, value)
 	}
@@ -300,7 +303,7 @@ func (b *batch) serviceOf(app []byte) string {
 
 // data adds the parameters of structured data as fields, named by their element and
 // themselves. An element without parameters is a value of the field sd.
-func (b *batch) data(parts *record.Parts, data []byte) {
+func (b *batch) data(parts *meaning.Parts, data []byte) {
 	for params := 0; len(data) > 0; data = data[1:] {
 		whole := data
 		id := data[1 : 1+nameLen(data[1:])]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/times"
 )
 
@@ -24,7 +25,7 @@ type Translator struct {
 	kind    Kind
 	service string
 	hour    time.Time // of the blob
-	parser  *record.Parser
+	parser  *meaning.Reader
 	times   times.Reader
 	names   []string
 	fields  []field
@@ -44,7 +45,7 @@ type Translator struct {
 // NewTranslator returns a Translator of entries of a kind. service is the service of all
 // lines, hour that of the blob, which entries of a resource log without a time get.
 func NewTranslator(kind Kind, service string, hour time.Time) *Translator {
-	return &Translator{kind: kind, service: service, hour: hour, times: times.Reader{MonthFirst: true}, parser: record.NewParser(), names: classicFields()}
+	return &Translator{kind: kind, service: service, hour: hour, times: times.Reader{MonthFirst: true}, parser: meaning.NewReader(), names: classicFields()}
 }
 
 // Append appends the canonical line of an entry to dst, without the signatures of shared
