@@ -1,6 +1,9 @@
 package meaning
 
-import "blobtail/record/names"
+import (
+	"blobtail/record"
+	"blobtail/record/names"
+)
 
 // Add adds a pair as a field. An empty one with a name of the head is none.
 func (b *Parts) Add(p *names.Pair) {
@@ -18,6 +21,24 @@ func (b *Parts) AddAll(pairs []names.Pair) {
 	for i := range pairs {
 		b.Add(&pairs[i])
 	}
+}
+
+// SetTime gives a head the time of a JSON value that a protocol has under a name; ok is false if it is none.
+// original is a text for a field: that of the value, or the other time that the head had.
+func (h *Head) SetTime(name string, value []byte, arrived int64) (original []byte, ok bool) {
+	ns, ok := ReadTime(value, arrived)
+	switch {
+	case ok:
+		if h.Time != 0 && h.Time != ns {
+			original = record.AppendTime(nil, h.Time)
+		}
+		h.Time = ns
+	case !EmptyTime(value):
+		original = record.TextOf(value)
+		h.Unread = h.Unread || h.Time == 0
+		h.Why.Time().Pass(name, original, NoTime)
+	}
+	return original, ok
 }
 
 // SetLevel gives a head a level, if there is one.

@@ -115,16 +115,13 @@ func BestLevel(pairs []Pair, v Vocabulary) (c Choice) {
 	}
 	least := 0
 	for i := range pairs {
-		l, text, name, rank := m.rankLevel(&pairs[i])
-		if rank == 0 || least > 0 && rank >= least || l == record.Other && v != OfLoki || rank >= rankStays && v != OfOTLP {
+		found, rank := m.rankLevel(&pairs[i])
+		stays, own := rank >= rankStays, rank >= rankOwn
+		if rank == 0 || least > 0 && rank >= least || stays && v != OfOTLP || own && !stays && v != OfLoki {
 			continue
 		}
-		c, least = Choice{text, i + 1, name}, rank
-		if l != record.Other {
-			c.Text = ownWords[l]
-		}
-		if rank >= rankStays {
-			c.Spent = 0
+		if c, least = found, rank; !stays {
+			c.Spent = i + 1
 		}
 	}
 	return c
@@ -138,37 +135,36 @@ var ownWords = func() (words [record.NumLevels][]byte) {
 	return words
 }()
 
-// rankLevel returns the level that a pair has, its text, the name under which it is, and its rank; that is 0 if it
-// has none.
-func (m *Set) rankLevel(p *Pair) (l record.Level, text []byte, name string, rank int) {
+// rankLevel returns the level of a pair, and its rank, 0 for none.
+func (m *Set) rankLevel(p *Pair) (c Choice, rank int) {
 	n := p.is()
 	if n/PerKind != kindLevel/PerKind {
 		return p.nestedLevel()
 	}
 	if !m.Counts(n) || n >= Priority && p.JSON && !record.IsString(p.Value) {
-		return record.Other, nil, "", 0
+		return c, 0
 	}
-	text = p.Text()
+	text := p.Text()
 	l, by := m.Level(n, text)
-	_, number := Number(text)
-	switch rank = int(n-kindLevel) + 1; {
-	case n >= Priority && l != record.Other:
-		rank += rankStays
-	case l != record.Other && by != nil:
-		rank += rankNumber
-	case l != record.Other:
-	case len(text) == 0 || number || n >= Priority || string(text) == "unknown": // Loki's word for none
-		rank = 0
-	default:
-		rank += rankOwn
+	if l == record.Other {
+		if _, number := Number(text); len(text) == 0 || number || n >= Priority || string(text) == "unknown" { // Loki's word for none
+			return c, 0
+		}
+		return Choice{Text: text, Name: p.Name}, rankOwn + int(n-kindLevel)
 	}
-	return l, text, p.Name, rank
+	switch rank = int(n-kindLevel) + 1; {
+	case n >= Priority:
+		rank += rankStays
+	case by != nil:
+		rank += rankNumber
+	}
+	return Choice{Text: ownWords[l], Name: p.Name}, rank
 }
 
 // nestedLevel is rankLevel for an object of [nestedNames].
-func (p *Pair) nestedLevel() (l record.Level, text []byte, name string, rank int) {
+func (p *Pair) nestedLevel() (c Choice, rank int) {
 	if !p.JSON || p.known == 0 || len(p.Value) == 0 || p.Value[0] != '{' {
-		return record.Other, nil, "", 0
+		return c, 0
 	}
 	for i := range nestedNames {
 		n := &nestedNames[i]
@@ -177,12 +173,12 @@ func (p *Pair) nestedLevel() (l record.Level, text []byte, name string, rank int
 		}
 		_, rest, _ := strings.Cut(n.Path, ".")
 		if v, ok := record.Lookup(p.Value, rest); ok {
-			if l = record.ParseLevel(record.TextOf(v)); l != record.Other {
-				return l, nil, n.Path, rankStays
+			if l := record.ParseLevel(record.TextOf(v)); l != record.Other {
+				return Choice{Text: ownWords[l], Name: n.Path}, rankStays
 			}
 		}
 	}
-	return record.Other, nil, "", 0
+	return c, 0
 }
 
 // moreServices are names of services that mean other things elsewhere, by vocabulary. They are tried behind the known ones.
@@ -217,7 +213,7 @@ func BestService(pairs []Pair, v Vocabulary) Choice {
 		return Choice{}
 	}
 	p := &pairs[at]
-	c := Choice{p.Text(), 0, p.Name}
+	c := Choice{Text: p.Text(), Name: p.Name}
 	if p.known == ServiceObject || p.known == ServiceName || p.known == nameServiceName2 {
 		c.Spent = at + 1
 	}

@@ -1,7 +1,7 @@
 // Package datadog is the protocol by which Datadog's agents and libraries send logs: POST
 // /api/v2/logs and /v1/input, and the probe of the API key.
 //
-// Make a [Protocol] with [New] and give it to a source of HTTP. An item becomes a record: its
+// Make it with [New] and give it to a source of HTTP. An item becomes a record: its
 // message is unchanged, status is the level, and service the service, or else ddsource. If the
 // message is JSON, the time and the level may be in there. The tags of ddtags, hostname and all
 // other attributes are fields. The parameters service, ddsource, hostname and ddtags of the query
@@ -21,17 +21,11 @@ import (
 	"blobtail/source/httpsource"
 )
 
-// Protocol is that of Datadog's logs, an [httpsource.Protocol].
-type Protocol struct{}
-
 // New makes the protocol.
-func New() Protocol { return Protocol{} }
+func New() httpsource.Protocol { return httpsource.NewProtocol("datadog", exchange) }
 
-// Name implements [httpsource.Protocol].
-func (Protocol) Name() string { return "datadog" }
-
-// Exchange implements [httpsource.Protocol].
-func (Protocol) Exchange(r *http.Request) httpsource.Exchange {
+// exchange is that of a request, nil for a path of another protocol.
+func exchange(r *http.Request) httpsource.Exchange {
 	switch r.URL.Path {
 	case "/api/v2/logs", "/v1/input":
 		return logs{r}

@@ -1,7 +1,7 @@
 // Package gelf is the protocol of Graylog's GELF over HTTP: POST /gelf with one message in
 // JSON, or with several one after the other.
 //
-// Make a [Protocol] with [New] and give it to a source of HTTP. A message becomes a record:
+// Make it with [New] and give it to a source of HTTP. A message becomes a record:
 // short_message is its message, or full_message if that begins with it, and message where it has
 // no short one; level is its level, and timestamp its time. Its additional fields are fields without
 // the underscore. The service is one of them, or else the host. Chunks belong to GELF over UDP,
@@ -20,17 +20,11 @@ import (
 	"blobtail/source/httpsource"
 )
 
-// Protocol is GELF over HTTP, an [httpsource.Protocol].
-type Protocol struct{}
-
 // New makes the protocol.
-func New() Protocol { return Protocol{} }
+func New() httpsource.Protocol { return httpsource.NewProtocol("gelf", exchange) }
 
-// Name implements [httpsource.Protocol].
-func (Protocol) Name() string { return "gelf" }
-
-// Exchange implements [httpsource.Protocol].
-func (Protocol) Exchange(r *http.Request) httpsource.Exchange {
+// exchange is that of a request, nil for a path of another protocol.
+func exchange(r *http.Request) httpsource.Exchange {
 	if r.URL.Path != "/gelf" {
 		return nil
 	}
@@ -94,13 +88,7 @@ func (s *sink) message() (h meaning.Head, unread []byte) {
 			h.Msg = record.TextOf(value)
 			continue
 		case "timestamp":
-			ns, ok := meaning.ReadTime(value, s.Arrived())
-			if ok {
-				h.Time = ns
-			} else if !meaning.EmptyTime(value) {
-				unread, h.Unread = record.TextOf(value), true
-				h.Why.Time().Pass("timestamp", unread, meaning.NoTime)
-			}
+			unread, _ = h.SetTime("timestamp", value, s.Arrived())
 			continue
 		case "level":
 			if word = record.TextOf(value); record.ParseLevel(word) != record.Other {

@@ -16,13 +16,9 @@ import (
 
 // native is the protocol of the paths /ingest/{service} and /ingest, and of those of Seq's clients,
 // which send JSON too. It answers every other path by a sign to the right one.
-type native struct{ post signpost.Post }
-
-// Name implements [Protocol].
-func (native) Name() string { return "native" }
-
-// Exchange implements [Protocol].
-func (n native) Exchange(r *http.Request) Exchange { return nativeExchange{r, n.post} }
+func native(post signpost.Post) Protocol {
+	return NewProtocol("native", func(r *http.Request) Exchange { return nativeExchange{r, post} })
+}
 
 type nativeExchange struct {
 	*http.Request

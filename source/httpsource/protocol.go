@@ -21,6 +21,22 @@ type Protocol interface {
 	Exchange(r *http.Request) Exchange
 }
 
+// NewProtocol makes a [Protocol] of its methods.
+func NewProtocol(name string, exchange func(r *http.Request) Exchange) Protocol {
+	return protocol{name, exchange}
+}
+
+type protocol struct {
+	name     string
+	exchange func(r *http.Request) Exchange
+}
+
+// Name implements [Protocol].
+func (p protocol) Name() string { return p.name }
+
+// Exchange implements [Protocol].
+func (p protocol) Exchange(r *http.Request) Exchange { return p.exchange(r) }
+
 // An Exchange is one request and its answer. Only one goroutine uses it.
 type Exchange interface {
 	// Open parses the path and the header. It does not read the body. The error is a
@@ -105,7 +121,7 @@ func SizeOf(pairs []names.Pair) (n int) {
 // protocols returns the protocols of a source: native is the last, because it answers each
 // path that is not one of the others.
 func (o *Options) protocols() []Protocol {
-	return append(o.Protocols[:len(o.Protocols):len(o.Protocols)], native{signpost.Post{At: signpost.Ingester, Admin: o.Admin, Own: map[string]string{"/live/": "GET"}}})
+	return append(o.Protocols[:len(o.Protocols):len(o.Protocols)], native(signpost.Post{At: signpost.Ingester, Admin: o.Admin, Own: map[string]string{"/live/": "GET"}}))
 }
 
 // exchange finds the protocol of a request.

@@ -87,7 +87,10 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if err != nil {
 		return s.Reject(raw, body.Rejection{Reason: "the member event: " + err.Error()}, end)
 	}
-	original := s.setTime(&h, time)
+	original, timed := h.SetTime("time", time, s.Arrived())
+	if timed {
+		h.Why.Time().Note(meaning.FromProtocol, "time of the event")
+	}
 	extra, err := s.fields(fields, &h)
 	if err != nil {
 		return s.Reject(raw, body.Rejection{Reason: "the member fields: " + err.Error()}, end)
@@ -104,26 +107,6 @@ func (s *sink) Object(raw []byte, end int) bool {
 		b.Text("ts", original)
 	}
 	return s.Record(raw, 1, end)
-}
-
-// setTime gives a head the time of its event. It returns the text of that if it is none, or the other
-// time that the head had.
-func (s *sink) setTime(h *meaning.Head, time []byte) (original []byte) {
-	if ns, ok := meaning.ReadTime(time, s.Arrived()); ok {
-		if h.Time != 0 && h.Time != ns {
-			original = record.AppendTime(nil, h.Time)
-		}
-		h.Time = ns
-		h.Why.Time().Note(meaning.FromProtocol, "time of the event")
-		return original
-	}
-	if meaning.EmptyTime(time) {
-		return nil
-	}
-	text := record.TextOf(time)
-	h.Unread = h.Unread || h.Time == 0
-	h.Why.Time().Pass("time", text, meaning.NoTime)
-	return text
 }
 
 // objectIn returns the object that a text of JSON has, any other value as it is.

@@ -1,7 +1,7 @@
 // Package splunk is the protocol of Splunk's HTTP Event Collector: events in JSON at
 // /services/collector/event, text at /services/collector/raw, and the probe of its health.
 //
-// Make a [Protocol] with [New] and give it to a source of HTTP. An event becomes a record. Its
+// Make it with [New] and give it to a source of HTTP. An event becomes a record. Its
 // text is the message; of an event that is an object, the usual names of message, level and
 // service are recognised. The metadata host, source, sourcetype and index are fields, and so
 // are its indexed fields. The service is the event's own, or else the source, unless that is a
@@ -23,17 +23,11 @@ import (
 	"blobtail/source/httpsource"
 )
 
-// Protocol is that of the HTTP Event Collector, an [httpsource.Protocol].
-type Protocol struct{}
-
 // New makes the protocol.
-func New() Protocol { return Protocol{} }
+func New() httpsource.Protocol { return httpsource.NewProtocol("splunk", exchange) }
 
-// Name implements [httpsource.Protocol].
-func (Protocol) Name() string { return "splunk" }
-
-// Exchange implements [httpsource.Protocol].
-func (Protocol) Exchange(r *http.Request) httpsource.Exchange {
+// exchange is that of a request, nil for a path of another protocol.
+func exchange(r *http.Request) httpsource.Exchange {
 	rest, ok := strings.CutPrefix(r.URL.Path, "/services/collector")
 	if !ok {
 		return nil
