@@ -20,8 +20,8 @@ type Head struct {
 	Level    []byte // any word: aliases as in [record.ParseLevel] become the level's own
 	Service  []byte // the sender's name for it, not folded
 	Msg      []byte
-	// Assumed says that the level is one that the sender gives to all lines of a program. One that
-	// the message shows counts before it.
+	// Assumed says that the sender gives a level to all lines of a program. One that the message
+	// shows counts before it, if it is info.
 	Assumed bool
 	// Sought says that the caller has looked into the message for a time and a level.
 	Sought bool
@@ -81,8 +81,8 @@ func (p *Reader) Begin(dst []byte, h Head, d *Defaults) *Parts {
 		}
 	}
 	p.last.soughtTime, p.last.soughtLevel = false, false
-	b.assumed = h.Assumed
-	if named := len(h.Level) > 0 && !h.Assumed; d.Seeks && d.Mapping == nil && !h.Sought && (h.Time == 0 || !named) && len(h.Msg) > 0 {
+	b.assumed = h.Assumed && s.Level == record.Info
+	if named := len(h.Level) > 0 && !b.assumed; d.Seeks && d.Mapping == nil && !h.Sought && (h.Time == 0 || !named) && len(h.Msg) > 0 {
 		p.soughtOr(d, h.Msg, &s, named)
 	}
 	if b.observed = h.Observed != 0 && !s.OwnTime; b.observed {

@@ -15,9 +15,9 @@ import (
 // in a text, in a line of logfmt, in JSON, and in the message of that. All doors pass it, so that
 // a line has the same time and level behind each.
 type seeker struct {
-	main   *Reader // that of the record
-	parser *Reader // of an object in the message; nil before the first one
-	deeper *Reader // of one in that object's message
+	main   *Reader      // that of the record
+	parser *Reader      // of an object in the message; nil before the first one
+	deeper *Reader      // of one in that object's message
 	times  times.Reader // its Now is the arrival
 	found  sought
 }

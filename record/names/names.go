@@ -129,6 +129,8 @@ const (
 	ServiceObject        = kindService
 	ServiceName          = kindService + 1
 	App                  = kindService + 2 // the last one that is kept under another name
+	nameServiceName2     = kindService + 3
+	nameContainer        = kindService + 11
 	nameChannel          = kindBeside
 	nameEventID          = kindBeside + 1
 	nameEventID2         = kindBeside + 2

@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"encoding/base64"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -13,11 +12,6 @@ import (
 	"blobtail/record/names"
 	"blobtail/source/body"
 )
-
-// maxShared is how many bytes the attributes of resources and scopes may add to the records
-// of a body. A body says them once for any number of records, so that a short body could
-// become lines without end.
-const maxShared = 128 << 20
 
 // A kind is the type of a value.
 type kind uint8
@@ -138,10 +132,11 @@ type walker struct {
 	from     []string
 	scope    scope
 	entry    entry
-	cost     int       // about the bytes that resource and scope add to a record
-	shared   int       // cost of all records so far
+	cost     int // about the bytes that resource and scope add to a record
+	shared   body.Shared
 	passed   int       // end of the last record
 	words    [6][]byte // of the levels
+	pairs    []names.Pair
 	scratch  []byte
 	cursor   cursor // of JSON
 }
@@ -163,10 +158,11 @@ func (w *walker) forget() {
 	clear(w.scope.list[:cap(w.scope.list)])
 	clear(w.entry.list[:cap(w.entry.list)])
 	clear(w.entry.members[:cap(w.entry.members)])
+	clear(w.pairs[:cap(w.pairs)])
 	if cap(w.scratch) > 64<<10 {
 		w.scratch = nil
 	}
-	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, from: w.from, scratch: w.scratch[:0]}
+	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, from: w.from, pairs: w.pairs, scratch: w.scratch[:0]}
 }
 
 // reject passes bytes of the body that are no records.
@@ -191,15 +187,14 @@ func (w *walker) price() {
 // pass passes the entry, which is body[from:end].
 func (w *walker) pass(from, end int) bool {
 	e := &w.entry
-	w.shared += w.cost
+	fits := w.shared.Add(w.cost)
 	for _, s := range [...]*set{&e.set, &w.resource, &w.scope.set} {
 		if s.failed() {
 			return w.reject(from, end, s.why)
 		}
 	}
-	if w.shared > maxShared {
-		return w.reject(from, end, body.Rejection{Reason: fmt.Sprintf(
-			"the attributes of resources and scopes add over %d MiB to the records of this body; send fewer records together", maxShared>>20)})
+	if !fits {
+		return w.reject(from, end, w.shared.Rejection("the attributes of resources and scopes add"))
 	}
 	w.passed = end
 	h := meaning.Head{Time: timeOf(e.time), Service: w.service, Renames: true, Why: w.to.Why()}
@@ -210,9 +205,7 @@ func (w *walker) pass(from, end int) bool {
 	if h.Time == 0 {
 		w.seen(&h)
 	}
-	if len(h.Level) == 0 && len(e.list) > 0 {
-		h.Level, e.list = w.levelIn(e.list, h.Why)
-	}
+	e.list = w.levelIn(e.list, &h)
 	rest := w.message(&h)
 	p := w.to.Begin(h)
 	w.addFields(p, rest)
@@ -272,32 +265,27 @@ func (w *walker) message(h *meaning.Head) (rest []attribute) {
 		return nil
 	}
 	const behind = 1 << 10
-	at, best := -1, 0
-	for i := range e.members {
+	at := names.Best(len(e.members), func(i int) int {
 		m := &e.members[i]
 		m.journal()
 		place := names.MessagePlace(asString(m.key))
-		if place == 0 || m.value.kind != text {
-			continue
-		}
-		if len(m.value.bytes) == 0 {
+		switch {
+		case place == 0 || m.value.kind != text:
+			return 0
+		case len(m.value.bytes) == 0:
 			place += behind // those that have a text
 		}
-		if best == 0 || place < best {
-			at, best = i, place
-		}
-	}
-	if at < 0 && w.mapped() {
-		h.Level, rest = w.levelUnless(h.Level, e.members, h.Why)
-		return rest
-	}
+		return place
+	})
 	if at >= 0 {
 		h.Msg = e.members[at].value.bytes
 		if h.Why != nil {
 			h.Why.Message().Note(meaning.FromMember, "body."+asString(e.members[at].key))
 		}
-		h.Level, rest = w.levelUnless(h.Level, append(e.members[:at], e.members[at+1:]...), h.Why)
-		return rest
+		return w.levelIn(append(e.members[:at], e.members[at+1:]...), h)
+	}
+	if w.mapped() {
+		return w.levelIn(e.members, h)
 	}
 	b := append(w.scratch[:0], '{')
 	for i := range e.members {

@@ -114,7 +114,7 @@ var allowed = map[string][]string{
 		"record/names", "record/meaning", "record", "record/text", "record/times", "record/trace", "record/origin", "source/tokens",
 	},
 	"source/httpsource": {
-		"record/meaning", "record", "record/ack", "record/origin", "source/body", "internal/count", "internal/door",
+		"record/names", "record/meaning", "record", "record/ack", "record/origin", "source/body", "internal/count", "internal/door",
 		"internal/spelling", "internal/signpost", "source/tokens",
 	},
 	"source/natssource": {
@@ -124,7 +124,7 @@ var allowed = map[string][]string{
 	"source/elastic":  {"record/meaning", "record", "source/body", "source/httpsource"},
 	"source/journald": {"record/meaning", "record", "source/body", "source/httpsource"},
 	"source/splunk":   {"record/names", "record/meaning", "record", "source/body", "source/httpsource"},
-	"source/datadog":  {"record/meaning", "record", "record/times", "source/body", "source/httpsource"},
+	"source/datadog":  {"record/names", "record/meaning", "record", "record/times", "source/body", "source/httpsource"},
 	"source/gelf":     {"record/names", "record/meaning", "record", "source/body", "source/httpsource"},
 	"source/otlp":     {"record/names", "record/meaning", "record", "source/body", "source/httpsource", "source/tokens"},
 	"source/tokens":   {},
@@ -135,7 +135,7 @@ var allowed = map[string][]string{
 		"source/syslog",
 	},
 	"source/syslog": {
-		"record/meaning", "record", "record/text", "record/times", "source/body", "internal/count", "internal/signpost",
+		"record/names", "record/meaning", "record", "record/text", "record/times", "source/body", "internal/count", "internal/signpost",
 	},
 	"internal/grep":              {"record", "blobfmt/filter", "internal/literals", "internal/budget", "internal/regex"},
 	"internal/tally":             {"record", "internal/globset", "internal/where", "internal/count"},
