@@ -46,6 +46,9 @@ func lookup(line []byte, name string, unique bool) (value []byte, ok bool) {
 	return nil, false
 }
 
+// Member returns the value of the first member of an object with a key.
+func Member(object []byte, key string) (value []byte, ok bool) { return lookupKey(object, key, true) }
+
 // lookupKey returns the last value of a key.
 func lookupKey(line []byte, name string, unique bool) (value []byte, ok bool) {
 	for w := Walk(line); ; {

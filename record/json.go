@@ -127,7 +127,7 @@ func scanEscape(s []byte) (n int, plain bool) {
 const shortEscapes = "btn\x00fr"
 
 func hexValue(c byte) int {
-	if isDigit(c) {
+	if IsDigit(c) {
 		return int(c - '0')
 	}
 	if c |= 0x20; c >= 'a' && c <= 'f' {
@@ -137,7 +137,7 @@ func hexValue(c byte) int {
 }
 
 // scanValue scans any value at the start of src.
-func (p *Parser) scanValue(src []byte) (end int, bad *RejectError) {
+func (p *Scanner) scanValue(src []byte) (end int, bad *RejectError) {
 	if len(src) == 0 || src[0] != '"' {
 		end, _, bad = p.scanOther(src, 0)
 		return end, bad
@@ -150,7 +150,7 @@ func (p *Parser) scanValue(src []byte) (end int, bad *RejectError) {
 }
 
 // scanOther scans a value that is no string. flags are those of its field.
-func (p *Parser) scanOther(src []byte, i int) (end int, flags uint8, bad *RejectError) {
+func (p *Scanner) scanOther(src []byte, i int) (end int, flags uint8, bad *RejectError) {
 	if i >= len(src) || src[i] != '{' && src[i] != '[' {
 		end, bad = scanScalar(src, i)
 		return end, 0, bad
@@ -172,7 +172,7 @@ func scanScalar(src []byte, i int) (end int, bad *RejectError) {
 	}
 	word := ""
 	switch c := src[i]; {
-	case c == '-' || isDigit(c):
+	case c == '-' || IsDigit(c):
 		return scanNumber(src, i)
 	case c == 't':
 		word = "true"
@@ -194,7 +194,7 @@ func scanScalar(src []byte, i int) (end int, bad *RejectError) {
 
 // ValueLen returns the length of the JSON value at the start of src, 0 if there is none.
 func ValueLen(src []byte) int {
-	var p Parser
+	var p Scanner
 	end, _ := p.scanValue(src)
 	return end
 }
@@ -202,7 +202,7 @@ func ValueLen(src []byte) int {
 // digits counts the digits at the start of s.
 func digits(s []byte) int {
 	for i, c := range s {
-		if !isDigit(c) {
+		if !IsDigit(c) {
 			return i
 		}
 	}
@@ -249,7 +249,7 @@ func scanNumber(src []byte, i int) (end int, bad *RejectError) {
 const deepest = 10_000
 
 // scanNested scans an object or an array inside the record, without recursion.
-func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *RejectError) {
+func (p *Scanner) scanNested(src []byte, i int) (end int, dirty bool, bad *RejectError) {
 	p.stack = p.stack[:0]
 	p.nested.begin()
 	for {
@@ -295,7 +295,7 @@ func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *Reject
 }
 
 // scanAfter continues after a value up to the next one, or to the end of the outermost.
-func (p *Parser) scanAfter(src []byte, i int, dirty bool) (int, bool, *RejectError) {
+func (p *Scanner) scanAfter(src []byte, i int, dirty bool) (int, bool, *RejectError) {
 	for len(p.stack) > 0 {
 		if i, dirty = space(src, i, dirty); i >= len(src) {
 			return 0, false, syntaxError(src, i, "")
@@ -321,7 +321,7 @@ func (p *Parser) scanAfter(src []byte, i int, dirty bool) (int, bool, *RejectErr
 }
 
 // scanKey scans a key and its colon inside a nested object.
-func (p *Parser) scanKey(src []byte, i int, dirty bool) (int, bool, *RejectError) {
+func (p *Scanner) scanKey(src []byte, i int, dirty bool) (int, bool, *RejectError) {
 	if i, dirty = space(src, i, dirty); i >= len(src) || src[i] != '"' {
 		return 0, false, syntaxError(src, i, "where a key should begin")
 	}

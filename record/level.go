@@ -79,16 +79,16 @@ func oddLevel(word []byte) Level {
 		word = AppendPlain(buf[:0], word)
 	}
 	word = bytes.Trim(word, " \t\r\n[]():")
-	if whole, zeros, ok := bytes.Cut(word, []byte(".")); ok && len(bytes.Trim(zeros, "0")) == 0 && len(zeros) > 0 && isDigit(word[0]) {
+	if whole, zeros, ok := bytes.Cut(word, []byte(".")); ok && len(bytes.Trim(zeros, "0")) == 0 && len(zeros) > 0 && IsDigit(word[0]) {
 		return aliasOf(whole) // 30.0, as some languages print a number
 	}
 	n := len(word)
-	for n > 0 && isDigit(word[n-1]) {
+	for n > 0 && IsDigit(word[n-1]) {
 		n--
 	}
 	switch {
 	case n == 0 || n == len(word):
-	case n > 1 && (word[n-1] == '+' || word[n-1] == '-') && !isDigit(word[0]):
+	case n > 1 && (word[n-1] == '+' || word[n-1] == '-') && !IsDigit(word[0]):
 		n--
 	case len(word)-n > 1 || n < len("warn") && word[0]|0x20 != 'd':
 		return Other // W3 is the name of a thing; D1 to D5 are MongoDB's

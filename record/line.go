@@ -16,6 +16,56 @@ const (
 	levelAt = timeAt + canonicalLen + len(levelPrefix)
 )
 
+// Stamp describes an appended line.
+type Stamp struct {
+	Time    int64
+	OwnTime bool // the record has its own time
+	Guessed bool // the time is a guess that was believed
+	Level   Level
+	Service string
+	// TimeUnread says that a field for the time, or a part of the protocol for it, is no time or
+	// is too far ahead, whether another has the time or not. LevelUnread says that the record has
+	// a field for the level, and none of the six levels.
+	TimeUnread, LevelUnread bool
+	// TimeFar says that a guessed time was too far off. There may be another one.
+	TimeFar bool
+}
+
+// AppendService appends the service behind the level of a line, up to the text of the message.
+func AppendService(dst []byte, service string) []byte {
+	return append(append(append(dst, servicePrefix...), service...), msgPrefix...)
+}
+
+// A Clock appends the heads of canonical lines. It keeps the last one, because all records of a body
+// without a time get the same one, and most others are of its day.
+type Clock struct {
+	ns   int64  // the time appended last
+	day  int64  // the beginning of its day, if that is not before 1970
+	head []byte // with it; nil: none so far
+}
+
+// AppendHead appends the beginning of a canonical line, up to the word of the level. text is the
+// canonical form of ns, if that is known.
+func (c *Clock) AppendHead(dst []byte, ns int64, text []byte) []byte {
+	const day = daySec * second
+	switch since := ns - c.day; {
+	case c.head == nil:
+		c.head = append(AppendTime([]byte(tsPrefix), ns), levelPrefix...)
+		c.day = ns - ns%day
+	case ns == c.ns:
+	case text != nil:
+		copy(c.head[timeAt:], text)
+		c.day = ns - ns%day
+	case ns >= 0 && c.ns >= 0 && since >= 0 && since < day:
+		putClock(c.head[timeAt:], uint(since/second), uint(since%second))
+	default:
+		AppendTime(c.head[:timeAt], ns)
+		c.day = ns - ns%day
+	}
+	c.ns = ns
+	return append(dst, c.head...)
+}
+
 // LineTime returns the time of a canonical line.
 func LineTime(line []byte) (ns int64, ok bool) {
 	if len(line) < levelAt || string(line[:timeAt]) != tsPrefix {

@@ -26,7 +26,7 @@ func (k *partKeys) begin(renames bool) {
 type partKey struct {
 	name, key, end int32
 	hash           uint32
-	known          name
+	tag            Tag
 }
 
 // Bounds of the memory of partKeys.
@@ -36,7 +36,7 @@ const (
 )
 
 // next returns the next key, if that is its name, otherwise nil.
-func (k *partKeys) next(p *Parser, name string) *partKey {
+func (k *partKeys) next(p *Scanner, name string) *partKey {
 	if !k.on {
 		return nil
 	}
@@ -44,8 +44,8 @@ func (k *partKeys) next(p *Parser, name string) *partKey {
 		key := &k.keys[k.used]
 		if string(k.text[key.name:key.key]) == name {
 			k.used++
-			if key.known != 0 {
-				p.note(key.known, k.used-1)
+			if key.tag != 0 {
+				p.note(key.tag, k.used-1)
 			}
 			return key
 		}
@@ -56,7 +56,7 @@ func (k *partKeys) next(p *Parser, name string) *partKey {
 }
 
 // leave notes the fields with these keys: the next key is compared with each of them.
-func (k *partKeys) leave(p *Parser) {
+func (k *partKeys) leave(p *Scanner) {
 	if !k.on {
 		return
 	}
@@ -64,7 +64,7 @@ func (k *partKeys) leave(p *Parser) {
 	for at := range k.keys[:k.used] {
 		key, from := &k.keys[at], len(p.names)
 		p.names = append(p.names, k.text[key.key+2:key.end-2]...)
-		p.fields = append(p.fields, field{flags: keyDirty, name: int32(from), nameEnd: int32(len(p.names)), hash: key.hash, known: key.known})
+		p.Fields = append(p.Fields, Field{flags: keyDirty, name: int32(from), nameEnd: int32(len(p.names)), hash: key.hash, Tag: key.tag})
 		p.seen.add(key.hash)
 	}
 }
@@ -79,7 +79,7 @@ func (k *partKeys) cut(at int) {
 
 // learn notes the key of the newest field of a record, which has the number at, if all keys
 // before it are here.
-func (k *partKeys) learn(at int, name string, key []byte, f *field) {
+func (k *partKeys) learn(at int, name string, key []byte, f *Field) {
 	if len(k.keys) != at || at >= keptPartKeys || len(key) > longestPartKey {
 		return
 	}
@@ -87,5 +87,5 @@ func (k *partKeys) learn(at int, name string, key []byte, f *field) {
 	k.text = append(k.text, name...)
 	start := len(k.text)
 	k.text = append(append(append(k.text, ',', '"'), key...), '"', ':')
-	k.keys = append(k.keys, partKey{name: int32(from), key: int32(start), end: int32(len(k.text)), hash: f.hash, known: f.known})
+	k.keys = append(k.keys, partKey{name: int32(from), key: int32(start), end: int32(len(k.text)), hash: f.hash, tag: f.Tag})
 }

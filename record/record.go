@@ -1,22 +1,16 @@
 // Package record defines one log record for all of blobtail: its levels, the grammar
 // of service names, its canonical line, and the identity that every copy of it shares.
 //
-// A source gives raw JSON objects to a [Parser]: Scan validates one and
-// remembers where its fields are, AppendLine writes its canonical line,
+// The canonical line of a record is
 //
 //	{"ts":"2026-11-20T15:04:05.000000000Z","level":"error","service":"web","msg":"...",...}
 //
 // with these four fields first, in this order, and the others after in the order
-// they came. Records that are not JSON go through [Parser.Begin] part by part, and
-// invalid ones through [Parser.AppendRejected]: nothing is dropped. A canonical line
-// is compact, has one way only of escaping each character, and ends in its only
+// they came. A [Scanner] checks a JSON object and remembers where its fields are; [Parts] are a
+// record that is none. Package blobtail/record/meaning finds the four among them and writes the line.
+// It is compact, has one way only of escaping each character, and ends in its only
 // newline. So a reader finds time and level at fixed places ([LineTime], [LineLevel])
-// and searches for text in the stored bytes, without parsing JSON.
-//
-// The four fields have many names in the records of loggers: [KnownNames] is their order. A
-// [Mapping] has the names of an operator or a sender, which come first. A value that cannot be
-// the part is passed over, and [Parser.Why] tells of it. Times are read by package
-// blobtail/record/times, levels by [ParseLevel].
+// and searches for text in the stored bytes, without parsing JSON. Levels are read by [ParseLevel].
 //
 // A [Request] carries such lines to the log, which makes them durable. Its [Origin],
 // with an index, is the identity of each of its records: a function of the request

@@ -13,7 +13,7 @@ func repairable(src []byte, bad *RejectError) bool {
 
 // scanRepaired scans the object that src begins with, as [repair] has mended it. n is the length of
 // that, and read of the object in src; 0: it cannot be mended.
-func (p *Parser) scanRepaired(src []byte) (n, read int) {
+func (p *Scanner) scanRepaired(src []byte) (n, read int) {
 	if p.repaired, read = repair(p.repaired[:0], src); read == 0 {
 		return 0, 0
 	}

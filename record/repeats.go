@@ -41,18 +41,18 @@ func (n *names) append(dst, key []byte) []byte {
 }
 
 // renameRepeats gives the repeated keys of the object scanned last other names.
-func (p *Parser) renameRepeats() {
+func (p *Scanner) renameRepeats() {
 	if len(p.repeats) == 0 {
 		return
 	}
-	all := names{at: make(map[string]int32, len(p.fields)-len(p.repeats))}
-	for i := range p.fields {
-		all.tried[all.add(p.key(p.src, &p.fields[i]))] = 1
+	all := names{at: make(map[string]int32, len(p.Fields)-len(p.repeats))}
+	for i := range p.Fields {
+		all.tried[all.add(p.Key(&p.Fields[i]))] = 1
 	}
 	for _, at := range p.repeats {
-		f := &p.fields[at]
+		f := &p.Fields[at]
 		from := len(p.names)
-		p.names = all.append(p.names, p.key(p.src, f))
+		p.names = all.append(p.names, p.Key(f))
 		f.name, f.nameEnd, f.flags = int32(from), int32(len(p.names)), f.flags|keyDirty
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/bits"
-
-	"blobtail/record/times"
 )
 
 // RejectError is the reason that a record is rejected.
@@ -22,16 +20,36 @@ type RejectError struct {
 
 func (e *RejectError) Error() string { return fmt.Sprintf("at byte %d: %s", e.Offset, e.Reason) }
 
-// A Parser turns JSON objects and text into canonical lines. It keeps its memory
-// from one record to the next; only one goroutine may use it at a time.
-type Parser struct {
-	src     []byte // the object scanned last, the caller's memory
-	fields  []field
+// A Tag is the number that the caller of a [Scanner] gives to a key that it knows; 0 is none.
+type Tag uint16
+
+// Tags are of some kinds, each with so many numbers.
+const (
+	TagKinds    = 7
+	TagsPerKind = 64
+)
+
+// Tags are those that the keys of a record have: by kind, bit n is of the tag n of it.
+type Tags [TagKinds]uint64
+
+// Has reports whether a key has a tag.
+func (t *Tags) Has(n Tag) bool { return t[n/TagsPerKind]>>(n%TagsPerKind)&1 != 0 }
+
+// Add adds a tag.
+func (t *Tags) Add(n Tag) { t[n/TagsPerKind] |= 1 << (n % TagsPerKind) }
+
+// A Scanner checks a JSON object and remembers where its fields are, and has the memory of a record
+// by parts. It keeps that from one record to the next; only one goroutine may use it at a time.
+type Scanner struct {
+	Src    []byte  // the object scanned last
+	Fields []Field // of it; a caller may append further ones with Add
+	Found  Tags    // of the fields
+	Slots  [TagKinds * TagsPerKind]int32
+	Again  bool // a tag came twice: that of Slots is the first
+
+	known   func(key []byte, hash uint64) Tag
 	names   []byte // canonical keys of the fields with other spellings of their keys
-	slots   [numNames]int32
-	found   present // by kind, bit n: a slot is the first field with the name n of it
-	again   bool    // a recognised name came twice
-	stack   []byte  // open brackets of a nested value
+	stack   []byte // open brackets of a nested value
 	nested  nestedKeys
 	repeats []int32 // the fields with keys that came before
 
@@ -41,37 +59,27 @@ type Parser struct {
 	table  []int32 // keys of a record with very many, by hash
 	seed   maphash.Seed
 
-	last     head // of the line that was appended last, for Why
-	notes    notes
-	day      DayCache
-	times    times.Reader
-	clock    clock
-	services map[string]*service
-	recent   [recentServices]*service
 	scratch  []byte
 	repaired []byte // the object scanned last, if [repair] has made it valid
 	value    []byte
-	parts    Parts
-	mapped   mapped
 }
 
-// NewParser returns a Parser that is ready for use.
-func NewParser() *Parser {
-	p := &Parser{seed: maphash.MakeSeed(), services: make(map[string]*service)}
-	p.parts.parser = p
-	return p
+// NewScanner returns a Scanner that gives tags to keys. known is asked for a key in its canonical form,
+// and for its [Hash].
+func NewScanner(known func(key []byte, hash uint64) Tag) *Scanner {
+	return &Scanner{seed: maphash.MakeSeed(), known: known}
 }
 
-// A field is one member of the object, as offsets into the source. It is plain if
+// A Field is one member of the object, as offsets into the source. It is plain if
 // everything from its key's first quote to the value's last byte is already in
 // canonical form.
-type field struct {
-	key, keyEnd   int32 // inside the quotes
-	val, valEnd   int32
+type Field struct {
+	Key, KeyEnd   int32 // inside the quotes
+	Val, ValEnd   int32
 	name, nameEnd int32  // the canonical key in names, when keyDirty
 	hash          uint32 // of the key
 	flags         uint8
-	known         name
+	Tag           Tag
 }
 
 // Flags of a field; the first two are the string's own state.
@@ -92,8 +100,7 @@ const (
 )
 
 // Scan validates the JSON object (RFC 8259) at the start of src and remembers its
-// fields for [Parser.AppendLine]. It returns the object's length; src must not change
-// until the line is written. Bytes that are no valid UTF-8 are accepted, as in
+// fields. It returns the object's length; src must not change while they are used. Bytes that are no valid UTF-8 are accepted, as in
 // encoding/json, and so are the words NaN, Infinity and -Infinity, as texts, and control
 // characters in strings but line feeds and carriage returns, of an object in one line.
 //
@@ -101,7 +108,7 @@ const (
 // the rest of the source can be read; otherwise it is 0. Of two fields with one key the second
 // gets ".2" appended to it, or the first number from there that is free; so it is in the objects
 // within.
-func (p *Parser) Scan(src []byte) (n int, err error) {
+func (p *Scanner) Scan(src []byte) (n int, err error) {
 	p.reset()
 	long := len(src) > MaxRecord
 	if long {
@@ -115,21 +122,18 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 		}
 	}
 	if bad != nil {
-		p.fields, p.found = p.fields[:0], present{}
+		p.Fields, p.Found = p.Fields[:0], Tags{}
 		if long && bad.Offset == len(src) {
 			bad = &RejectError{Offset: MaxRecord, Reason: "longer than 1 MiB"}
 		}
 		return 0, bad
 	}
-	p.src = src[:n]
-	if p.has(nameRealtime) {
-		spreadJournal(p)
-	}
-	if len(p.fields) > manyFields && p.reject == nil {
+	p.Src = src[:n]
+	if len(p.Fields) > manyFields && p.reject == nil {
 		p.checkMany()
 	}
 	if p.reject != nil {
-		p.fields, p.found = p.fields[:0], present{}
+		p.Fields, p.Found = p.Fields[:0], Tags{}
 		p.reject.Offset = min(p.reject.Offset, read)
 		return read, p.reject
 	}
@@ -138,10 +142,24 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 	return read, nil
 }
 
+// ScanLine is [Scanner.Scan] for a canonical line, which may be longer than [MaxRecord]. ok is false for
+// any other text.
+func (p *Scanner) ScanLine(line []byte) (ok bool) {
+	p.reset()
+	n, bad := p.scanObject(line)
+	if bad != nil || p.reject != nil {
+		p.Fields = p.Fields[:0]
+		return false
+	}
+	p.Src = line[:n]
+	p.learnShape()
+	return true
+}
+
 // reset forgets the last record, and releases the memory of an unusual one.
-func (p *Parser) reset() {
-	if cap(p.fields) > keepFields {
-		p.fields, p.table, p.stack, p.repeats = nil, nil, nil, nil
+func (p *Scanner) reset() {
+	if cap(p.Fields) > keepFields {
+		p.Fields, p.table, p.stack, p.repeats = nil, nil, nil, nil
 	}
 	if cap(p.names)+cap(p.scratch)+cap(p.value) > keepScratch {
 		p.names, p.scratch, p.value = nil, nil, nil
@@ -149,15 +167,14 @@ func (p *Parser) reset() {
 	if cap(p.repaired) > keepScratch {
 		p.repaired = nil
 	}
-	p.src, p.fields, p.names, p.repeats = nil, p.fields[:0], p.names[:0], p.repeats[:0]
-	p.found, p.again, p.reject = present{}, false, nil
-	p.mapped.before = p.mapped.before[:0]
+	p.Src, p.Fields, p.names, p.repeats = nil, p.Fields[:0], p.names[:0], p.repeats[:0]
+	p.Found, p.Again, p.reject = Tags{}, false, nil
 	p.seen = keyFilter{}
 	p.shape.on = true
 }
 
 // scanObject scans the top level.
-func (p *Parser) scanObject(src []byte) (int, *RejectError) {
+func (p *Scanner) scanObject(src []byte) (int, *RejectError) {
 	if len(src) == 0 || src[0] != '{' {
 		return 0, syntaxError(src, 0, "at the beginning of an object")
 	}
@@ -194,12 +211,12 @@ func (p *Parser) scanObject(src []byte) (int, *RejectError) {
 
 // scanField scans one member and returns the offset after its value. src[i] is the
 // first quote of its key.
-func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
+func (p *Scanner) scanField(src []byte, i int) (int, *RejectError) {
 	if p.reject != nil {
-		p.fields = p.fields[:0] // nobody will ask for them: a hostile object has many
+		p.Fields = p.Fields[:0] // nobody will ask for them: a hostile object has many
 	}
-	p.fields = append(p.fields, field{})
-	f := &p.fields[len(p.fields)-1]
+	p.Fields = append(p.Fields, Field{})
+	f := &p.Fields[len(p.Fields)-1]
 	if next := p.follow(src, i+1, f); next > 0 {
 		i = next
 	} else {
@@ -219,7 +236,7 @@ func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 		i = skipSpace(src, i)
 		f.flags |= spaced
 	}
-	f.val = int32(i)
+	f.Val = int32(i)
 	if i < len(src) && src[i] == '"' {
 		end, st := scanString(src, i+1)
 		if st == stringBad {
@@ -235,19 +252,19 @@ func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 		}
 		f.flags |= flags
 	}
-	f.valEnd = int32(i)
+	f.ValEnd = int32(i)
 	return i, nil
 }
 
 // scanName scans a key of the record from its first byte, and returns the offset
 // after its closing quote. Nearly all keys are short and plain, so their first eight
 // bytes suffice to find their end and to recognise them.
-func (p *Parser) scanName(src []byte, i int, f *field) (int, *RejectError) {
+func (p *Scanner) scanName(src []byte, i int, f *Field) (int, *RejectError) {
 	if i+8 <= len(src) {
 		word := binary.LittleEndian.Uint64(src[i:])
 		n := bits.TrailingZeros64(special(word)) &^ 7
 		if end := i + n>>3; n < 64 && src[end] == '"' {
-			f.key, f.keyEnd = int32(i), int32(end)
+			f.Key, f.KeyEnd = int32(i), int32(end)
 			p.addName(src, f, src[i:end], word&(1<<n-1))
 			return end + 1, nil
 		}
@@ -256,7 +273,7 @@ func (p *Parser) scanName(src []byte, i int, f *field) (int, *RejectError) {
 	if st == stringBad {
 		return 0, stringError(src, end)
 	}
-	f.key, f.keyEnd = int32(i), int32(end)
+	f.Key, f.KeyEnd = int32(i), int32(end)
 	key := src[i:end]
 	if st&stringDirty != 0 {
 		f.flags = keyDirty
@@ -271,33 +288,36 @@ func (p *Parser) scanName(src []byte, i int, f *field) (int, *RejectError) {
 
 // addName recognises the key of the newest field, and searches the previous ones for
 // it.
-func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
-	at, h := len(p.fields)-1, hashKey(key, word)
+func (p *Scanner) addName(src []byte, f *Field, key []byte, word uint64) {
+	at, h := len(p.Fields)-1, hashKey(key, word)
 	if at <= manyFields {
 		f.hash = uint32(h >> 32)
 		if p.seen.add(f.hash) {
 			p.compareName(src, f, key)
 		}
 	}
-	if f.known = nameAt(key, h); f.known != 0 {
-		p.note(f.known, at)
+	if p.known == nil {
+		return
+	}
+	if f.Tag = p.known(key, h); f.Tag != 0 {
+		p.note(f.Tag, at)
 	}
 }
 
-// note notes that a field has a recognised name.
-func (p *Parser) note(n name, at int) {
-	if found, bit := &p.found[n/perKind], uint64(1)<<(n%perKind); *found&bit == 0 {
+// note notes that a field has a tag.
+func (p *Scanner) note(n Tag, at int) {
+	if found, bit := &p.Found[n/TagsPerKind], uint64(1)<<(n%TagsPerKind); *found&bit == 0 {
 		*found |= bit
-		p.slots[n] = int32(at)
+		p.Slots[n] = int32(at)
 	} else {
-		p.again = true
+		p.Again = true
 	}
 }
 
 // compareName compares a key with those of all previous fields.
-func (p *Parser) compareName(src []byte, f *field, key []byte) {
-	for i := range p.fields[:len(p.fields)-1] {
-		if g := &p.fields[i]; g.hash == f.hash && bytes.Equal(p.key(src, g), key) {
+func (p *Scanner) compareName(src []byte, f *Field, key []byte) {
+	for i := range p.Fields[:len(p.Fields)-1] {
+		if g := &p.Fields[i]; g.hash == f.hash && bytes.Equal(p.key(src, g), key) {
 			p.repeated(src, f, key)
 			return
 		}
@@ -306,12 +326,12 @@ func (p *Parser) compareName(src []byte, f *field, key []byte) {
 
 // repeated notes that the key of a field came before. A record by parts, which has no source,
 // is rejected.
-func (p *Parser) repeated(src []byte, f *field, key []byte) {
+func (p *Scanner) repeated(src []byte, f *Field, key []byte) {
 	if src == nil {
 		p.rejectDuplicate(f, key)
 		return
 	}
-	p.repeats = append(p.repeats, int32(len(p.fields)-1))
+	p.repeats = append(p.repeats, int32(len(p.Fields)-1))
 }
 
 // firstWord equals a little-endian load of the first eight bytes.
@@ -325,15 +345,15 @@ func firstWord(key []byte) (word uint64) {
 	return word
 }
 
-// key is the canonical key of a field.
-func (p *Parser) key(src []byte, f *field) []byte {
+// key is [Scanner.Key] while an object is scanned.
+func (p *Scanner) key(src []byte, f *Field) []byte {
 	if f.flags&keyDirty != 0 {
 		return p.names[f.name:f.nameEnd]
 	}
-	return src[f.key:f.keyEnd]
+	return src[f.Key:f.KeyEnd]
 }
 
-func (p *Parser) rejectDuplicate(f *field, key []byte) {
+func (p *Scanner) rejectDuplicate(f *Field, key []byte) {
 	const shown = 64
 	if p.reject != nil {
 		return
@@ -342,7 +362,7 @@ func (p *Parser) rejectDuplicate(f *field, key []byte) {
 	if len(key) > shown {
 		key, more = CutText(key, shown), "..."
 	}
-	p.reject = &RejectError{Offset: int(f.key) - 1, Reason: fmt.Sprintf("duplicate key \"%s%s\"", key, more)}
+	p.reject = &RejectError{Offset: int(f.Key) - 1, Reason: fmt.Sprintf("duplicate key \"%s%s\"", key, more)}
 }
 
 // A keyFilter can tell that a key is certainly new, so that the few keys of a usual
@@ -360,9 +380,9 @@ func (s *keyFilter) add(hash uint32) bool {
 
 // checkMany finds duplicates among very many keys with a hash table. Its seed is
 // secret, so that no choice of keys makes it slow.
-func (p *Parser) checkMany() {
+func (p *Scanner) checkMany() {
 	size := 64
-	for size < 2*len(p.fields) {
+	for size < 2*len(p.Fields) {
 		size *= 2
 	}
 	if cap(p.table) < size {
@@ -372,13 +392,13 @@ func (p *Parser) checkMany() {
 	clear(p.table)
 	p.repeats = p.repeats[:0]
 search:
-	for i := range p.fields {
-		f := &p.fields[i]
-		key := p.key(p.src, f)
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		key := p.Key(f)
 		at := maphash.Bytes(p.seed, key) & uint64(size-1)
 		for ; p.table[at] != 0; at = (at + 1) & uint64(size-1) {
-			if bytes.Equal(p.key(p.src, &p.fields[p.table[at]-1]), key) {
-				if p.src == nil {
+			if bytes.Equal(p.Key(&p.Fields[p.table[at]-1]), key) {
+				if p.Src == nil {
 					p.rejectDuplicate(f, key)
 					return
 				}

@@ -9,8 +9,8 @@ import (
 // RejectedService is the system's own service for rejected lines.
 const RejectedService = "_rejected"
 
-// unknownService is the service of a record that names none.
-const unknownService = "unknown"
+// UnknownService is the service of a record that names none.
+const UnknownService = "unknown"
 
 // maxService is the length of the longest service name.
 const maxService = 63
@@ -47,7 +47,7 @@ func FoldService(name string) string {
 	}
 	switch dst = bytes.Trim(dst[:n], "._-"); {
 	case len(dst) == 0:
-		return unknownService
+		return UnknownService
 	case string(dst) == name:
 		return name
 	}
@@ -94,42 +94,4 @@ func MatchService(pattern, service string) bool {
 func ValidPattern(pattern string) bool {
 	_, err := path.Match(pattern, "")
 	return err == nil && pattern != ""
-}
-
-// A service is the result of FoldService for a text.
-type service struct {
-	text, name string
-	same       bool // text and name
-}
-
-// Bounds of the cache of folded names.
-const (
-	cachedServices   = 1024
-	cachedServiceLen = 256
-	recentServices   = 64
-)
-
-// foldCached is FoldService, for a text that is not empty, with a cache of its results:
-// the names in stamps are allocated once. A small table is in front of it.
-func (p *Parser) foldCached(text []byte) *service {
-	n := uint(len(text))
-	r := &p.recent[(n*7+uint(text[0])+uint(text[n/2])*3+uint(text[n-1])*5)%recentServices]
-	if *r != nil && (*r).text == string(text) {
-		return *r
-	}
-	s := p.services[string(text)]
-	if s == nil {
-		s = &service{text: string(text)}
-		s.name = FoldService(s.text)
-		s.same = s.name == s.text
-		if len(text) > cachedServiceLen {
-			return s
-		}
-		if len(p.services) >= cachedServices {
-			clear(p.services)
-		}
-		p.services[s.text] = s
-	}
-	*r = s
-	return s
 }

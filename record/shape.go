@@ -17,7 +17,7 @@ type shapeKey struct {
 	word, mask uint64 // its first eight bytes
 	at, n      int32  // all of it, in text
 	hash       uint32
-	known      name
+	tag        Tag
 }
 
 // maxMisses is how many records in a row may leave the shape before theirs replaces
@@ -26,21 +26,21 @@ const maxMisses = 4
 
 // follow copies the newest field's key from the shape, when the source has the same
 // key at i, and returns the offset after the colon; otherwise 0.
-func (p *Parser) follow(src []byte, i int, f *field) int {
+func (p *Scanner) follow(src []byte, i int, f *Field) int {
 	if !p.shape.on {
 		return 0
 	}
-	at := len(p.fields) - 1
+	at := len(p.Fields) - 1
 	if at < len(p.shape.keys) {
 		k := &p.shape.keys[at]
 		end := i + int(k.n)
 		if end <= len(src) && i+8 <= len(src) &&
 			(binary.LittleEndian.Uint64(src[i:])^k.word)&k.mask == 0 &&
 			(k.n <= 8 || string(src[i+8:end]) == string(p.shape.text[k.at+8:k.at+k.n])) {
-			f.key, f.keyEnd = int32(i), int32(end-2)
+			f.Key, f.KeyEnd = int32(i), int32(end-2)
 			f.hash = k.hash
-			if f.known = k.known; k.known != 0 {
-				p.note(k.known, at)
+			if f.Tag = k.tag; k.tag != 0 {
+				p.note(k.tag, at)
 			}
 			return end
 		}
@@ -50,31 +50,31 @@ func (p *Parser) follow(src []byte, i int, f *field) int {
 }
 
 // leaveShape switches to scanning each key, after some that followed the shape.
-func (p *Parser) leaveShape(followed int) {
+func (p *Scanner) leaveShape(followed int) {
 	p.shape.on = false
-	for i := range p.fields[:followed] {
-		p.seen.add(p.fields[i].hash)
+	for i := range p.Fields[:followed] {
+		p.seen.add(p.Fields[i].hash)
 	}
 }
 
 // learnShape is called for each accepted record.
-func (p *Parser) learnShape() {
+func (p *Scanner) learnShape() {
 	s := &p.shape
 	if s.on && len(s.keys) > 0 {
 		s.misses = 0
 		return
 	}
-	if s.misses++; s.misses < maxMisses && len(s.keys) > 0 || len(p.fields) > manyFields {
+	if s.misses++; s.misses < maxMisses && len(s.keys) > 0 || len(p.Fields) > manyFields {
 		return
 	}
 	s.misses, s.keys, s.text = 0, s.keys[:0], s.text[:0]
-	for i := range p.fields {
-		f := &p.fields[i]
-		if f.flags&keyDirty != 0 || p.src[f.keyEnd+1] != ':' || f.keyEnd-f.key > maxShapeKey {
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		if f.flags&keyDirty != 0 || p.Src[f.KeyEnd+1] != ':' || f.KeyEnd-f.Key > maxShapeKey {
 			break
 		}
-		k := shapeKey{at: int32(len(s.text)), hash: f.hash, known: f.known, mask: 1<<64 - 1}
-		s.text = append(append(s.text, p.src[f.key:f.keyEnd]...), '"', ':')
+		k := shapeKey{at: int32(len(s.text)), hash: f.hash, tag: f.Tag, mask: 1<<64 - 1}
+		s.text = append(append(s.text, p.Src[f.Key:f.KeyEnd]...), '"', ':')
 		k.n = int32(len(s.text)) - k.at
 		k.word = firstWord(s.text[k.at:])
 		if k.n < 8 {

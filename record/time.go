@@ -16,6 +16,9 @@ const (
 	daySec = 86400
 )
 
+// MaxAhead is how far the time of a record may be ahead of its arrival.
+const MaxAhead = 24 * time.Hour
+
 // ClampTime is t in Unix nanoseconds, or the nearest int64 for a time beyond the
 // years 1678 to 2261.
 func ClampTime(t time.Time) int64 {
@@ -58,7 +61,7 @@ func putClock(b []byte, sec, nano uint) {
 // ParseCanonicalTime is the inverse of [AppendTime], and accepts no other form.
 func ParseCanonicalTime(b []byte) (ns int64, ok bool) {
 	var c DayCache
-	return c.parseCanonical(b)
+	return c.Parse(b)
 }
 
 // parseTail parses the time of day of a canonical time. The caller has checked the
@@ -90,9 +93,7 @@ type DayCache struct {
 }
 
 // Parse is [ParseCanonicalTime].
-func (c *DayCache) Parse(s []byte) (ns int64, ok bool) { return c.parseCanonical(s) }
-
-func (c *DayCache) parseCanonical(s []byte) (ns int64, ok bool) {
+func (c *DayCache) Parse(s []byte) (ns int64, ok bool) {
 	if len(s) != canonicalLen || s[10] != 'T' || s[19] != '.' || s[29] != 'Z' {
 		return 0, false
 	}
@@ -115,4 +116,5 @@ func put2(b []byte, v uint) {
 	b[0], b[1] = pairs[v*2], pairs[v*2+1]
 }
 
-func isDigit(c byte) bool { return c-'0' <= 9 }
+// IsDigit reports whether a byte is a digit.
+func IsDigit(c byte) bool { return c-'0' <= 9 }

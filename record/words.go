@@ -1,5 +1,7 @@
 package record
 
+import "encoding/binary"
+
 // words are the names of levels in lower case: those of syslog, log4j, java.util.logging, slog, pino,
 // journald, .NET, PostgreSQL and others, with their shorter forms.
 var words = [...]struct {
@@ -49,7 +51,7 @@ type wordSlot struct {
 var wordSlots = func() (slots [1 << wordBits]wordSlot) {
 	for row, w := range words {
 		for _, word := range w.of {
-			at := hashKey([]byte(word), firstWord([]byte(word))) >> (64 - wordBits)
+			at := Hash([]byte(word)) >> (64 - wordBits)
 			for slots[at].word != "" {
 				at = (at + 1) % (1 << wordBits)
 			}
@@ -58,6 +60,19 @@ var wordSlots = func() (slots [1 << wordBits]wordSlot) {
 	}
 	return slots
 }()
+
+// Hash is a hash of a key or a word, the same in any case.
+func Hash(key []byte) uint64 { return hashKey(key, firstWord(key)) }
+
+// hashKey is [Hash]. word has its first eight bytes.
+func hashKey(key []byte, word uint64) uint64 {
+	const lower = 0x2020202020202020
+	h := word | lower
+	if n := len(key); n > 8 {
+		h ^= (binary.LittleEndian.Uint64(key[n-8:]) | lower) * 3
+	}
+	return h * 0x9e3779b97f4a7c15
+}
 
 // LookupWord returns the level of a word in any case, Other for any other word, and a mark: what has to be
 // around it in a text for a level, because sentences have such words too. It is 's' for nothing, since the
@@ -72,9 +87,22 @@ func LookupWord(word []byte) (l Level, mark byte) {
 		if slot.word == "" {
 			return Other, 0
 		}
-		if len(slot.word) == len(word) && isFolded(word, slot.word) {
+		if len(slot.word) == len(word) && IsFolded(word, slot.word) {
 			w := &words[slot.row]
 			return w.level, w.mark
 		}
 	}
+}
+
+// IsFolded reports whether a key, in any case, is a name in lower case.
+func IsFolded(key []byte, name string) bool {
+	for i, c := range key {
+		if c-'A' < 26 {
+			c |= 0x20
+		}
+		if c != name[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -11,6 +11,7 @@ import (
 
 	"blobtail/internal/dev/corpus"
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/tailindex"
@@ -71,13 +72,13 @@ func billed(partition string, r storage.Row) int64 {
 func logLines(t *testing.T, services int) (rest [][]string) {
 	t.Helper()
 	rest = make([][]string, services)
-	p, service := record.NewParser(), 0
+	p, service := meaning.NewReader(), 0
 	for r := range (corpus.Options{Seed: 1, Records: 300 * services}).All() {
 		if _, err := p.Scan(r.Line); err != nil {
 			t.Fatal(err)
 		}
 		service = (service + 1) % services
-		line, _ := p.AppendLine(nil, &record.Defaults{Service: fmt.Sprint("service-", service)})
+		line, _ := p.AppendLine(nil, &meaning.Defaults{Service: fmt.Sprint("service-", service)})
 		rest[service] = append(rest[service], string(line[len(`{"ts":"2026-11-10T12:00:00.000000000Z`):]))
 	}
 	return rest

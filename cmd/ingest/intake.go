@@ -19,6 +19,7 @@ import (
 	"blobtail/reading/unflushed/live"
 	"blobtail/record"
 	"blobtail/record/ack"
+	"blobtail/record/meaning"
 	"blobtail/source/httpsource"
 	"blobtail/source/otlp"
 	"blobtail/source/shippers"
@@ -42,7 +43,7 @@ type intake struct {
 // newIntake makes the HTTP source next to the stream, with the answers to readers, and
 // listens for syslog. The sources hand requests to accept. ready is the reason why records
 // cannot be accepted, stored or announced.
-func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *buffer.Buffer, newest *live.Newest, company *company, stream *stream, secure *security, guard *door.Guard, log zerolog.Logger, reg *count.Registry) (in *intake, ready func() error, err error) {
+func newIntake(c config.Config, fields *meaning.Mapping, accept accepter, buf *buffer.Buffer, newest *live.Newest, company *company, stream *stream, secure *security, guard *door.Guard, log zerolog.Logger, reg *count.Registry) (in *intake, ready func() error, err error) {
 	in = &intake{stream: stream, sent: company.sent, log: part(log, "intake")}
 	in.ended, in.end = context.WithCancel(context.Background())
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }

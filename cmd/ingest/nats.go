@@ -12,7 +12,7 @@ import (
 	"blobtail/buffer"
 	"blobtail/internal/config"
 	"blobtail/internal/count"
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/natssource"
 )
 
@@ -29,7 +29,7 @@ type stream struct {
 	ended   chan struct{}      // closed when no more messages go to the buffer
 }
 
-func openStream(ctx context.Context, c config.NATS, fields *record.Mapping, allow func(string) string, log zerolog.Logger, reg *count.Registry) (*stream, error) {
+func openStream(ctx context.Context, c config.NATS, fields *meaning.Mapping, allow func(string) string, log zerolog.Logger, reg *count.Registry) (*stream, error) {
 	if c.URL == "" {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"blobtail/internal/tally"
 	"blobtail/record"
 	"blobtail/record/forms"
+	"blobtail/record/meaning"
 )
 
 // accepter is each part on the way of a request from its source to the buffer.
@@ -20,9 +21,9 @@ type accepter interface {
 // handling is the configured handling of records, compiled.
 type handling struct {
 	counters *tally.Counters
-	rules    *rules.Rules    // nil: there are none
-	forms    *rules.Rules    // those that are stored; nil: there are none
-	fields   *record.Mapping // nil: there is none
+	rules    *rules.Rules     // nil: there are none
+	forms    *rules.Rules     // those that are stored; nil: there are none
+	fields   *meaning.Mapping // nil: there is none
 }
 
 // compile compiles the counters, rules and fields of the configuration. An error names the key and
@@ -56,7 +57,7 @@ func compile(c config.Config) (h handling, err error) {
 	if len(all) > 0 {
 		h.rules, badRules = rules.Compile(all)
 	}
-	if h.fields = record.NewMapping(c.Fields.Naming()); c.TimeNear == "off" {
+	if h.fields = meaning.NewMapping(c.Fields.Naming()); c.TimeNear == "off" {
 		h.fields = h.fields.WithFar(true)
 	}
 	return h, errors.Join(badCounters, badForms, badRules)

@@ -12,7 +12,7 @@ import (
 	"blobtail/internal/count"
 	"blobtail/internal/door"
 	"blobtail/internal/signpost"
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/syslog"
 )
 
@@ -28,7 +28,7 @@ type syslogs struct {
 }
 
 // openSyslog listens for syslog. Connections wait until run accepts them.
-func openSyslog(all config.Config, fields *record.Mapping, accept accepter, allow func(string) string, log zerolog.Logger, reg *count.Registry) (*syslogs, error) {
+func openSyslog(all config.Config, fields *meaning.Mapping, accept accepter, allow func(string) string, log zerolog.Logger, reg *count.Registry) (*syslogs, error) {
 	c := all.Syslog
 	if c.Listen == "" {
 		return nil, nil

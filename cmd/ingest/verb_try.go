@@ -18,6 +18,7 @@ import (
 	"blobtail/internal/when"
 	"blobtail/record"
 	"blobtail/record/forms"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 	"blobtail/source/carry"
 	"blobtail/source/dryrun"
@@ -105,7 +106,7 @@ func (t *tryCmd) read(stdin io.Reader) ([]byte, error) {
 }
 
 // dryOptions are the settings of the sources as far as they matter for records.
-func dryOptions(c config.Config, fields *record.Mapping, at time.Time) (dryrun.Options, error) {
+func dryOptions(c config.Config, fields *meaning.Mapping, at time.Time) (dryrun.Options, error) {
 	zone, err := c.Syslog.Location()
 	if err != nil {
 		return dryrun.Options{}, err

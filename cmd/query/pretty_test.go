@@ -14,6 +14,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/reading"
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -21,11 +22,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // stored returns the canonical line of a JSON object.
 func stored(t testing.TB, object string) []byte {
 	t.Helper()
-	p := record.NewParser()
+	p := meaning.NewReader()
 	if _, err := p.Scan([]byte(object)); err != nil {
 		t.Fatal(err)
 	}
-	line, _ := p.AppendLine(nil, &record.Defaults{Service: "web", Time: 1795183445123456789})
+	line, _ := p.AppendLine(nil, &meaning.Defaults{Service: "web", Time: 1795183445123456789})
 	return line
 }
 

@@ -23,6 +23,7 @@ import (
 	"blobtail/internal/openstore"
 	"blobtail/reading"
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/origin"
 	"blobtail/storage"
 	"blobtail/storage/dir"
@@ -116,13 +117,13 @@ func addBlob(store storage.BlobStore, text []byte, number int) error {
 	if err != nil {
 		return err
 	}
-	p := record.NewParser()
+	p := meaning.NewReader()
 	var first record.Stamp
 	for i, object := range bytes.SplitAfter(bytes.TrimSpace(text), []byte("\n")) {
 		if _, err := p.Scan(object); err != nil {
 			return err
 		}
-		line, stamp := p.AppendLine(nil, &record.Defaults{})
+		line, stamp := p.AppendLine(nil, &meaning.Defaults{})
 		if i == 0 {
 			first = stamp
 		}

@@ -16,7 +16,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/internal/dev/testkit"
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/origin"
 	"blobtail/storage"
 	"blobtail/storage/dir"
@@ -98,13 +98,13 @@ func addBlob(key, records string) error {
 	if err != nil {
 		return err
 	}
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for i := range n {
 		object := fmt.Appendf(nil, `{"ts":%q,"service":%q,"msg":"number %d of %s"}`, name.Period.Format(time.RFC3339), name.Service, i, key)
 		if _, err := p.Scan(object); err != nil {
 			return err
 		}
-		line, stamp := p.AppendLine(nil, &record.Defaults{})
+		line, stamp := p.AppendLine(nil, &meaning.Defaults{})
 		if err := enc.Add(line, stamp.Time, origin.OfBody("", "", 0, []byte(key), 0), uint32(i)); err != nil {
 			return err
 		}

@@ -37,6 +37,7 @@ import (
 	"blobtail/internal/azurelogs/formats"
 	"blobtail/internal/config"
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 	"blobtail/source/carry"
 	"blobtail/source/dryrun"
@@ -269,7 +270,7 @@ func (p *parcel) options(s *source) dryrun.Options {
 		Shippers: shippers.Options{OTLP: otlp.Options{ServiceFrom: config.Default().OTLP.ServiceFrom}},
 	}
 	if p.mapped {
-		fields := record.NewMapping(config.Fields{
+		fields := meaning.NewMapping(config.Fields{
 			{Services: []string{"shop", "c*"}, Time: []string{"when", "eventTime", "meta.ts"}, Level: []string{"prio", "status",
 				"log.severity"}, Message: []string{"text", "detail"}},
 			{Time: []string{"date", "data.time", "t"}, Level: []string{"level_name", "kind"}, Message: []string{"log", "event.original"},
@@ -334,7 +335,6 @@ func (k *sink) Accept(_ context.Context, q *record.Request) (record.Receipt, err
 // blob reads a blob of Azure's own logs.
 func (k *sink) blob(s *source, way string, p *parcel) {
 	split, tr := formats.NewSplitter(p.blob-1), formats.NewTranslator(p.blob-1, "shop", s.arrived)
-	tr.Shows = body.Shows()
 	scanner := bufio.NewScanner(bytes.NewReader(p.Body))
 	scanner.Buffer(nil, 4<<20)
 	scanner.Split(split.Split)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // Fields are names of fields for the time, the level, the message and the service of records. In
@@ -39,10 +39,10 @@ func (f *Fields) UnmarshalYAML(unmarshal func(any) error) error {
 }
 
 // Naming returns them for a parser of records.
-func (f Fields) Naming() (all []record.Naming) {
+func (f Fields) Naming() (all []meaning.Naming) {
 	for _, n := range f {
-		all = append(all, record.Naming{
-			Services: n.Services, Names: record.Names{Time: n.Time, Level: n.Level, Message: n.Message, Service: n.Service},
+		all = append(all, meaning.Naming{
+			Services: n.Services, Names: meaning.Names{Time: n.Time, Level: n.Level, Message: n.Message, Service: n.Service},
 		})
 	}
 	return all
@@ -70,13 +70,13 @@ func (f Fields) validate(m *mistakes, near string) {
 			all += len(names)
 			for at, name := range names {
 				m.check(strings.TrimSpace(name) == name && name != "", key+"."+part, name, "want names of fields, without spaces around them")
-				m.check(len(name) <= record.LongestName, key+"."+part, name, fmt.Sprintf("want names of at most %d bytes", record.LongestName))
+				m.check(len(name) <= meaning.LongestName, key+"."+part, name, fmt.Sprintf("want names of at most %d bytes", meaning.LongestName))
 				again := slices.ContainsFunc(names[:at], func(earlier string) bool { return strings.EqualFold(earlier, name) })
 				m.check(!again, key+"."+part, name, "want each name once; their case does not matter")
 			}
 		}
 		m.check(all > 0, key, plain("nothing"), "want names for time, level, message or service, for example time: [when]")
-		m.check(all <= record.MostNames, key, all, fmt.Sprintf("want at most %d names", record.MostNames))
+		m.check(all <= meaning.MostNames, key, all, fmt.Sprintf("want at most %d names", meaning.MostNames))
 		if first := f.hides(i); first >= 0 {
 			m.check(false, key, plain(strings.Join(slices.Concat(n.Time, n.Level, n.Message, n.Service), ", ")),
 				fmt.Sprintf("the names never count, because fields[%d] is before them and has the same parts for the same services; put them before that", first))

@@ -4,18 +4,18 @@ import (
 	"testing"
 
 	"blobtail/internal/grep"
-	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // matches reports whether a pattern matches the record of an object, and fails if it
 // matches one without a spelling: a reader would not look at that.
 func matches(t *testing.T, p *grep.Pattern, object string) bool {
 	t.Helper()
-	parser := record.NewParser()
+	parser := meaning.NewReader()
 	if _, err := parser.Scan([]byte(object)); err != nil {
 		t.Fatalf("%s: %v", object, err)
 	}
-	line, _ := parser.AppendLine(nil, &record.Defaults{Service: "web", Time: 1})
+	line, _ := parser.AppendLine(nil, &meaning.Defaults{Service: "web", Time: 1})
 	raw := line[:len(line)-1]
 	low := raw
 	if p.Folds() {

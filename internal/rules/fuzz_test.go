@@ -8,6 +8,7 @@ import (
 
 	"blobtail/internal/rules"
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // secret matches the texts that the masks of the fuzz targets find.
@@ -28,12 +29,12 @@ func FuzzMask(f *testing.F) {
 	}
 	find := secret()
 	f.Fuzz(func(t *testing.T, object []byte) {
-		p := record.NewParser()
+		p := meaning.NewReader()
 		if n, err := p.Scan(object); err != nil || n != len(object) {
 			return
 		}
 		r := &record.Request{}
-		data, stamp := p.AppendLine(nil, &record.Defaults{Time: arrival})
+		data, stamp := p.AppendLine(nil, &meaning.Defaults{Time: arrival})
 		add(r, data, stamp.Service, 0)
 		n := &next{}
 		accept(t, filter(t, n, nil, secretRule()), r)
@@ -41,7 +42,7 @@ func FuzzMask(f *testing.F) {
 		if size, err := p.Scan(line[:len(line)-1]); err != nil || size != len(line)-1 {
 			t.Fatalf("%v: %s", err, line)
 		}
-		again, s := p.AppendLine(nil, &record.Defaults{Time: arrival})
+		again, s := p.AppendLine(nil, &meaning.Defaults{Time: arrival})
 		if !bytes.Equal(again, line) || s.Time != stamp.Time || s.Service != stamp.Service || s.Level != stamp.Level {
 			t.Fatalf("%s is no canonical line, which is %s", line, again)
 		}

@@ -14,6 +14,7 @@ import (
 	"blobtail/internal/dev/testkit"
 	"blobtail/internal/rules"
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // next keeps the request that it accepts.
@@ -25,8 +26,7 @@ type next struct {
 
 func (n *next) Accept(_ context.Context, r *record.Request) (record.Receipt, error) {
 	n.got = *r
-	n.got.Lines = slices.Clone(r.Lines)
-	n.got.Data = slices.Clone(r.Data)
+	n.got.Lines, n.got.Data = slices.Clone(r.Lines), slices.Clone(r.Data)
 	return n.receipt, n.err
 }
 
@@ -46,12 +46,12 @@ const arrival = 1795187045_000000007
 func request(t testing.TB, objects ...string) *record.Request {
 	t.Helper()
 	r := &record.Request{Origin: record.Origin{1, 2, 3, 4, 5, 6, 7, 8, 9}}
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for i, object := range objects {
 		if _, err := p.Scan([]byte(object)); err != nil {
 			t.Fatalf("%s: %v", object, err)
 		}
-		data, stamp := p.AppendLine(r.Data, &record.Defaults{Time: arrival})
+		data, stamp := p.AppendLine(r.Data, &meaning.Defaults{Time: arrival})
 		add(r, data, stamp.Service, i)
 	}
 	return r
@@ -328,7 +328,7 @@ func TestLongNames(t *testing.T) {
 
 // rejected adds the line of an invalid record to a request.
 func rejected(r *record.Request, raw, service string) {
-	data := record.NewParser().AppendRejected(r.Data, record.Rejected{Raw: []byte(raw), Reason: `duplicate key "hunter2"`, Source: "http POST /ingest", Time: arrival, Service: service})
+	data := meaning.NewReader().AppendRejected(r.Data, meaning.Rejected{Raw: []byte(raw), Reason: `duplicate key "hunter2"`, Source: "http POST /ingest", Time: arrival, Service: service})
 	add(r, data, record.RejectedService, len(r.Lines))
 }
 

@@ -10,14 +10,14 @@ import (
 
 	"blobtail/logql"
 	"blobtail/logql/stage"
-	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // storedText is the canonical line of a record with a message.
 func storedText(t testing.TB, msg string) []byte {
 	t.Helper()
-	p := record.NewParser()
-	line, _, err := p.Begin(nil, record.Head{Msg: []byte(msg)}, &record.Defaults{Service: "web", Time: 1}).End()
+	p := meaning.NewReader()
+	line, _, err := p.Begin(nil, meaning.Head{Msg: []byte(msg)}, &meaning.Defaults{Service: "web", Time: 1}).End()
 	if err != nil {
 		t.Skip(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"blobtail/logql"
 	"blobtail/logql/stage"
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // The generated records and queries have few names and texts, so that they often meet.
@@ -67,11 +68,11 @@ func anyRecord(t *rapid.T) []byte {
 	if len(object) > 2 {
 		head += ","
 	}
-	p := record.NewParser()
+	p := meaning.NewReader()
 	if _, err := p.Scan([]byte(head + object[1:])); err != nil {
 		t.Fatalf("%s: %v", head+object[1:], err)
 	}
-	line, _ := p.AppendLine(nil, &record.Defaults{Service: rapid.SampledFrom([]string{"web", "api"}).Draw(t, "service"), Time: 1795323600000000000})
+	line, _ := p.AppendLine(nil, &meaning.Defaults{Service: rapid.SampledFrom([]string{"web", "api"}).Draw(t, "service"), Time: 1795323600000000000})
 	return line
 }
 

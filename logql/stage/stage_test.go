@@ -6,17 +6,17 @@ import (
 
 	"blobtail/logql"
 	"blobtail/logql/stage"
-	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // stored is the canonical line of a JSON object.
 func stored(t testing.TB, service, object string) []byte {
 	t.Helper()
-	p := record.NewParser()
+	p := meaning.NewReader()
 	if _, err := p.Scan([]byte(object)); err != nil {
 		t.Fatalf("%s: %v", object, err)
 	}
-	line, _ := p.AppendLine(nil, &record.Defaults{Service: service, Time: 1795323600000000000})
+	line, _ := p.AppendLine(nil, &meaning.Defaults{Service: service, Time: 1795323600000000000})
 	return line
 }
 

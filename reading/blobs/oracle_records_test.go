@@ -20,6 +20,7 @@ import (
 	"blobtail/blobwriter"
 	"blobtail/internal/dev/corpus"
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/mem"
@@ -142,7 +143,7 @@ func realBody(t testing.TB, rng *rand.Rand, n int) []byte {
 // storedRecs makes records of NDJSON.
 func storedRecs(t testing.TB, service string, body []byte) (all []rec) {
 	t.Helper()
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for line := range bytes.Lines(body) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
@@ -150,7 +151,7 @@ func storedRecs(t testing.TB, service string, body []byte) (all []rec) {
 		if _, err := p.Scan(line); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		out, stamp := p.AppendLine(nil, &record.Defaults{Service: service, Time: 1795187045250000000})
+		out, stamp := p.AppendLine(nil, &meaning.Defaults{Service: service, Time: 1795187045250000000})
 		all = append(all, rec{service: service, time: stamp.Time, origin: origin(1), index: uint32(len(all)), line: string(out)})
 	}
 	return all

@@ -13,6 +13,7 @@ import (
 	"blobtail/reading/blobs"
 	"blobtail/reading/search"
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // A rec is a record of testdata/records.jsonl. Its number is that of its line, from 1.
@@ -30,12 +31,12 @@ func corpus(t testing.TB) (all []*rec) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for line := range strings.Lines(string(text)) {
 		if _, err := p.Scan([]byte(line)); err != nil {
 			t.Fatal(err)
 		}
-		if stored, _ := p.AppendLine(nil, &record.Defaults{}); string(stored) != line {
+		if stored, _ := p.AppendLine(nil, &meaning.Defaults{}); string(stored) != line {
 			t.Fatalf("%q is stored as %q", line, stored)
 		}
 		r := &rec{line: strings.TrimSuffix(line, "\n")}

@@ -11,6 +11,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/record/forms"
+	"blobtail/record/meaning"
 )
 
 // made are the fields of a text as the table writes them.
@@ -20,7 +21,7 @@ func made(t *testing.T, form, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, _, err := record.NewParser().Begin(nil, record.Head{Msg: []byte(text)}, &record.Defaults{Service: "a"}).End()
+	line, _, err := meaning.NewReader().Begin(nil, meaning.Head{Msg: []byte(text)}, &meaning.Defaults{Service: "a"}).End()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,8 +222,8 @@ func FuzzMaker(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p := record.NewParser()
-		line, _, err := p.Begin(nil, record.Head{Msg: []byte(text)}, &record.Defaults{Service: "a"}).End()
+		p := meaning.NewReader()
+		line, _, err := p.Begin(nil, meaning.Head{Msg: []byte(text)}, &meaning.Defaults{Service: "a"}).End()
 		if err != nil {
 			return
 		}
@@ -279,7 +280,7 @@ func TestHostile(t *testing.T) {
 
 func BenchmarkCombined(b *testing.B) {
 	f, _ := forms.Compile("combined")
-	line, _, err := record.NewParser().Begin(nil, record.Head{Msg: []byte(examples[0][1])}, &record.Defaults{Service: "a"}).End()
+	line, _, err := meaning.NewReader().Begin(nil, meaning.Head{Msg: []byte(examples[0][1])}, &meaning.Defaults{Service: "a"}).End()
 	if err != nil {
 		b.Fatal(err)
 	}

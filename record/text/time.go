@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/names"
 	"blobtail/record/times"
 )
 
@@ -192,7 +193,7 @@ func (t *Stamp) pairTime(r *times.Reader, line []byte, from int) bool {
 		if !more {
 			break
 		}
-		if record.TimePlace(string(key)) == 0 {
+		if names.TimePlace(string(key)) == 0 {
 			continue
 		}
 		if string(key) == "date" && t.at(r, line, p.at-len(value)-len("date="), false) { // of Sophos

@@ -16,6 +16,7 @@ import (
 	"blobtail/internal/dev/corpus"
 	"blobtail/reading/blobs"
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -34,7 +35,7 @@ func day(b *testing.B) *mem.Store {
 	start := time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC)
 	next, stop := iter.Pull(corpus.Options{Seed: 1, Records: lanes * cuts * records, Services: 1, From: start, Span: 24 * time.Hour}.All())
 	defer stop()
-	p := record.NewParser()
+	p := meaning.NewReader()
 	numbers := map[blobfmt.Name]int{}
 	made := uint64(0)
 	for range cuts {
@@ -47,7 +48,7 @@ func day(b *testing.B) *mem.Store {
 			if _, err := p.Scan(r.Line); err != nil {
 				b.Fatal(err)
 			}
-			line, stamp := p.AppendLine(nil, &record.Defaults{})
+			line, stamp := p.AppendLine(nil, &meaning.Defaults{})
 			l := i % lanes
 			h := stamp.Time / 3600e9
 			batches[l][h] = append(batches[l][h], stored{time: stamp.Time, line: line})

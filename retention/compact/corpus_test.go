@@ -17,6 +17,7 @@ import (
 	"blobtail/internal/dev/corpus"
 	"blobtail/internal/dev/testkit"
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/retention/closing"
 	"blobtail/retention/compact"
 	"blobtail/storage"
@@ -124,12 +125,12 @@ func (l *layout) stored(t testing.TB) (blobs int, bytes int64) {
 // 1,000.
 func readCorpus(t *testing.T, records int, layouts []*layout) {
 	body := make([]own, 0, 1000)
-	p, n := record.NewParser(), 0
+	p, n := meaning.NewReader(), 0
 	for r := range (corpus.Options{Seed: corpus.ReferenceSeed, Records: records}).All() {
 		if _, err := p.Scan(r.Line); err != nil {
 			t.Fatalf("%v: %s", err, r.Line)
 		}
-		line, stamp := p.AppendLine(nil, &record.Defaults{})
+		line, stamp := p.AppendLine(nil, &meaning.Defaults{})
 		if body = append(body, own{stored{time: stamp.Time, line: line}, stamp.Service}); len(body) < cap(body) {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/text"
 	"blobtail/record/trace"
 )
@@ -229,15 +230,15 @@ func (m *mixed) criPass(r *criRecord) bool {
 		}
 	}
 	// The msg may be an object that was cut.
-	h := record.Head{Time: first.time, Level: r.level, Msg: msg, Sought: !text.LooksLikeObject(msg) && !bytes.HasSuffix(msg, []byte("}"))}
+	h := meaning.Head{Time: first.time, Level: r.level, Msg: msg, Sought: !text.LooksLikeObject(msg) && !bytes.HasSuffix(msg, []byte("}"))}
 	if h.Why = m.to.Why(); h.Why != nil {
-		*h.Why.Time() = record.Cause{Place: record.FromText, Text: string(first.stamp)}
-		h.Why.Message().Place = record.FromText
+		*h.Why.Time() = meaning.Cause{Place: meaning.FromText, Text: string(first.stamp)}
+		h.Why.Message().Place = meaning.FromText
 		switch {
 		case r.trace:
-			h.Why.Level().Place = record.FromTrace
+			h.Why.Level().Place = meaning.FromTrace
 		case len(r.level) > 0:
-			*h.Why.Level() = textCause(msg, r.level)
+			*h.Why.Level() = meaning.TextCause(msg, r.level)
 		}
 	}
 	m.to.Begin(h).Text("stream", []byte(r.of.stream))

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // lines returns the lines of a body behind their time, and the reasons of its rejects.
-func exported(decode decoder, body string, fields *record.Mapping) (lines []string) {
+func exported(decode decoder, body string, fields *meaning.Mapping) (lines []string) {
 	g := NewGatherer()
 	g.After = func(int) bool { return true }
 	g.Arrive(Arrival{Service: "web", Time: 1_795_170_000e9, Fields: fields})
@@ -67,7 +67,7 @@ func TestExports(t *testing.T) {
 			}
 		}
 	}
-	fields := (*record.Mapping)(nil).With(record.Names{Message: []string{"logs"}})
+	fields := (*meaning.Mapping)(nil).With(meaning.Names{Message: []string{"logs"}})
 	if got := exported(decodeJSON, `{"logs":["a"]}`, fields); len(got) != 1 || !strings.Contains(got[0], `[\"a\"]`) {
 		t.Errorf("a field that the sender names: %q", got)
 	}
@@ -75,7 +75,7 @@ func TestExports(t *testing.T) {
 
 // No member of an export begins as the usual first member of a record, or is a part of a head.
 func TestExportNames(t *testing.T) {
-	names := record.KnownNames()
+	names := meaning.KnownNames()
 	for _, name := range slices.Concat(names.Time, names.Level, names.Message, names.Service) {
 		if of, _ := exportMember([]byte(name)); of != "" {
 			t.Errorf("%s is a member of %s", name, of)
@@ -103,7 +103,7 @@ func TestLongExports(t *testing.T) {
 		"spaces":             `{"logs":[` + strings.Repeat(" ", 8<<20),
 	} {
 		begun := time.Now()
-		l := &ledger{t: t, parser: record.NewParser(), body: []byte(body), seen: make([]bool, len(body))}
+		l := &ledger{t: t, parser: meaning.NewReader(), body: []byte(body), seen: make([]bool, len(body))}
 		decodeJSON(l.body, 0, l)
 		if took := time.Since(begun); took > time.Minute {
 			t.Errorf("%s: %s", name, took)

@@ -14,14 +14,14 @@ import (
 	"testing/iotest"
 	"time"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/trace"
 )
 
 // A ledger is a sink that records its share of the bytes of a body.
 type ledger struct {
 	t        *testing.T
-	parser   *record.Parser
+	parser   *meaning.Reader
 	body     []byte
 	seen     []bool
 	reach    int
@@ -39,13 +39,13 @@ func (l *ledger) Object(raw []byte, end int) bool {
 	return l.note(raw, end)
 }
 
-func (l *ledger) Begin(h record.Head) *record.Parts {
-	return l.parser.Begin(nil, h, &record.Defaults{})
+func (l *ledger) Begin(h meaning.Head) *meaning.Parts {
+	return l.parser.Begin(nil, h, &meaning.Defaults{})
 }
 
 func (l *ledger) Fallback(string) {}
 
-func (l *ledger) Why() *record.Why { return nil }
+func (l *ledger) Why() *meaning.Why { return nil }
 
 func (l *ledger) Mapped([]byte, string) bool { return false }
 
@@ -71,8 +71,8 @@ func (l *ledger) Reject(raw []byte, why Rejection, end int) bool {
 	return l.note(raw, end)
 }
 
-func (l *ledger) Arrived() int64            { return 0 }
-func (l *ledger) Arrival() *record.Defaults { return &record.Defaults{} }
+func (l *ledger) Arrived() int64             { return 0 }
+func (l *ledger) Arrival() *meaning.Defaults { return &meaning.Defaults{} }
 
 // note finds the offset of raw in the body, searching the rest of its array.
 func (l *ledger) note(raw []byte, end int) bool {
@@ -125,7 +125,7 @@ func FuzzSplit(f *testing.F) {
 			return
 		}
 		for _, sh := range shapes() {
-			l := &ledger{t: t, parser: record.NewParser(), body: body, seen: make([]bool, len(body))}
+			l := &ledger{t: t, parser: meaning.NewReader(), body: body, seen: make([]bool, len(body))}
 			sh.decode(body, bom(body), l)
 			for i := bom(body); i < len(body); i++ {
 				if !l.seen[i] && !bytes.ContainsRune([]byte(sh.structure), rune(body[i])) {
@@ -155,7 +155,7 @@ type criLedger struct {
 	end  int
 }
 
-func (l *criLedger) Begin(h record.Head) *record.Parts {
+func (l *criLedger) Begin(h meaning.Head) *meaning.Parts {
 	l.text = append(l.text, h.Msg...)
 	return l.ledger.Begin(h)
 }
@@ -204,7 +204,7 @@ func checkCRI(t *testing.T, text []byte) {
 			want = append(want, b)
 		}
 	}
-	l := &criLedger{ledger: ledger{t: t, parser: record.NewParser(), body: body}}
+	l := &criLedger{ledger: ledger{t: t, parser: meaning.NewReader(), body: body}}
 	decodeMixed(body, 0, l)
 	var got []byte
 	for _, b := range l.text {
@@ -259,7 +259,7 @@ func linesOf(text []byte) (lines [][]byte) {
 func checkJoin(t *testing.T, body []byte) [][]byte {
 	t.Helper()
 	body = slices.Clip(body)
-	l := &joinLedger{ledger: ledger{t: t, parser: record.NewParser(), body: body, seen: make([]bool, len(body))}}
+	l := &joinLedger{ledger: ledger{t: t, parser: meaning.NewReader(), body: body, seen: make([]bool, len(body))}}
 	decodeMixed(body, 0, l)
 	var got [][]byte
 	for _, raw := range l.all {
@@ -298,7 +298,7 @@ func FuzzJoin(f *testing.F) {
 		if !hasCRI(body) {
 			checkJoin(t, body)
 		}
-		newSeeker().seek(body, len(body)%2 == 0)
+		meaning.NewReader().Seek(body, &meaning.Defaults{}, len(body)%2 == 0)
 	})
 }
 

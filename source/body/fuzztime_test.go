@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/text"
 	"blobtail/record/times"
 )
@@ -28,16 +29,16 @@ func FuzzTimes(f *testing.F) {
 		}
 		r := times.Reader{Now: at}
 		alone, part := r.Read([]byte(s))
-		p := record.NewParser()
+		p := meaning.NewReader()
 		if _, err := p.Scan(object); err != nil {
 			t.Fatal(err)
 		}
-		_, field := p.AppendLine(nil, &record.Defaults{Service: "a", Time: at, Arrived: at})
+		_, field := p.AppendLine(nil, &meaning.Defaults{Service: "a", Time: at, Arrived: at})
 		inTime := (part == times.Full || part == times.Date) && alone <= at+record.MaxAhead.Nanoseconds()
 		if field.OwnTime != inTime || inTime && field.Time != alone {
 			t.Fatalf("%q is %d, part %d, and in a field %d, %v", s, alone, part, field.Time, field.OwnTime)
 		}
-		if ns, ok := record.ReadTime(object[len(`{"time":`):len(object)-1], at); ok && ns != alone {
+		if ns, ok := meaning.ReadTime(object[len(`{"time":`):len(object)-1], at); ok && ns != alone {
 			t.Fatalf("%q is %d, and as a value %d", s, alone, ns)
 		}
 		var line text.Stamp
@@ -45,13 +46,11 @@ func FuzzTimes(f *testing.F) {
 			t.Fatalf("%q is %d, and as a line %d", s, alone, line.NS)
 		}
 		if msg := strings.TrimSpace(s); msg != "" && msg[0] != '{' && msg[len(msg)-1] != '}' {
-			k := newSeeker()
-			k.times.Now = at
 			want := int64(0)
 			if line.ReadPast(&r, []byte(msg)) {
 				want = line.NS
 			}
-			if ns, _ := k.seek([]byte(s), false); ns != want {
+			if ns, _ := p.Seek([]byte(s), &meaning.Defaults{Arrived: at}, false); ns != want {
 				t.Fatalf("%q is %d as a line, and in a message %d", s, want, ns)
 			}
 		}

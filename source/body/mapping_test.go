@@ -5,21 +5,21 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
 // BenchmarkMapped measures records of JSON and by parts, without names of fields, with names for
 // all services, and with names for the service.
 func BenchmarkMapped(b *testing.B) {
-	names := record.Names{Time: []string{"when", "meta.at"}, Level: []string{"prio"}}
+	names := meaning.Names{Time: []string{"when", "meta.at"}, Level: []string{"prio"}}
 	for _, m := range []struct {
 		name    string
-		mapping *record.Mapping
+		mapping *meaning.Mapping
 	}{
 		{"none", nil},
-		{"all", record.NewMapping([]record.Naming{{Names: names}})},
-		{"one service", record.NewMapping([]record.Naming{{Services: []string{"we*"}, Names: names}, {Names: record.Names{Service: []string{"team"}}}})},
+		{"all", meaning.NewMapping([]meaning.Naming{{Names: names}})},
+		{"one service", meaning.NewMapping([]meaning.Naming{{Services: []string{"we*"}, Names: names}, {Names: meaning.Names{Service: []string{"team"}}}})},
 	} {
 		gather := func(b *testing.B, add func(g *body.Gatherer)) {
 			g := body.NewGatherer()
@@ -49,7 +49,7 @@ func BenchmarkMapped(b *testing.B) {
 		b.Run("parts, "+m.name, func(b *testing.B) {
 			gather(b, func(g *body.Gatherer) {
 				for i := range 5000 {
-					p := g.Begin(record.Head{Time: arrival.UnixNano() + int64(i), Level: []byte("info"), Service: []byte("web"), Msg: []byte("GET /orders took 12 ms"), Renames: true})
+					p := g.Begin(meaning.Head{Time: arrival.UnixNano() + int64(i), Level: []byte("info"), Service: []byte("web"), Msg: []byte("GET /orders took 12 ms"), Renames: true})
 					p.Int("status", 200)
 					p.Text("path", []byte("/orders"))
 					p.JSON("user", []byte(`{"id":7,"name":"ann"}`))

@@ -3,7 +3,7 @@ package body
 import (
 	"bytes"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/text"
 	"blobtail/record/times"
 	"blobtail/record/trace"
@@ -153,7 +153,7 @@ func (m *mixed) ahead(off int) (ns int64, ok bool) {
 }
 
 // textHead finds the level in a line of text. own says that it has a time.
-func (m *mixed) textHead(line []byte, at *text.Stamp, own bool) (h record.Head) {
+func (m *mixed) textHead(line []byte, at *text.Stamp, own bool) (h meaning.Head) {
 	if own {
 		h.Time, h.Guessed = at.NS, !at.Head
 	}

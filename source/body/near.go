@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // A time that may be that of another thing is a guess: one within a sentence, in JSON behind one, in
@@ -14,13 +15,13 @@ import (
 // near judges the guesses of a body.
 type near struct {
 	arrival Arrival
-	at      int64           // the time of records without one
-	judge   record.Defaults // with believes, unless all are believed
-	time    int64           // that of the last record with one that is no guess, or the first; 0: none so far
-	dated   bool            // the record has a date with a clock
-	undated bool            // one before has none
-	judged  bool            // the part has a guess
-	before  record.Stamp    // of the last record of the body, if begun
+	at      int64            // the time of records without one
+	judge   meaning.Defaults // with believes, unless all are believed
+	time    int64            // that of the last record with one that is no guess, or the first; 0: none so far
+	dated   bool             // the record has a date with a clock
+	undated bool             // one before has none
+	judged  bool             // the part has a guess
+	before  record.Stamp     // of the last record of the body, if begun
 	begun   bool
 
 	// These are of a body that is not looked through so far.
@@ -39,13 +40,13 @@ func (n *near) arrive(a Arrival, at int64) {
 	if guess == nil {
 		guess = n.believes
 	}
-	*n = near{arrival: a, at: at, judge: record.Defaults{Arrived: a.Time}}
+	*n = near{arrival: a, at: at, judge: meaning.Defaults{Arrived: a.Time}}
 	if !a.Fields.Far() {
 		n.judge.Guess = guess
 	}
 }
 
-// believes is [record.Defaults.Guess].
+// believes is [meaning.Defaults.Guess].
 func (n *near) believes(ns int64, dated bool) bool {
 	n.dated, n.judged = n.dated || dated, true
 	if isNear(ns, n.at) || n.time != 0 && isNear(ns, n.time) {
@@ -94,4 +95,4 @@ func (g *Gatherer) knows(f Form, body []byte) {
 }
 
 // Arrival is that of the body, as in [Sink].
-func (g *Gatherer) Arrival() *record.Defaults { return &g.near.judge }
+func (g *Gatherer) Arrival() *meaning.Defaults { return &g.near.judge }

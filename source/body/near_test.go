@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
@@ -211,7 +212,7 @@ func TestFar(t *testing.T) {
 	for far, want := range map[bool]string{false: "- - x", true: "2019-05-05 10:00:00 - x"} {
 		g := body.NewGatherer()
 		g.After = func(int) bool { return true }
-		var m *record.Mapping
+		var m *meaning.Mapping
 		g.Arrive(body.Arrival{Service: "web", Time: arrival.UnixNano(), Source: "test", Clock: "the clock", Fields: m.WithFar(far)})
 		if err := body.JSON([]byte(`{"msg":"x","created":"2019-05-05T10:00:00Z"}`), g); err != nil {
 			t.Fatal(err)

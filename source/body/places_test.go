@@ -1,7 +1,7 @@
 package body
 
 import (
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -99,7 +99,7 @@ func TestPlacesOfWhatIsTooFarAhead(t *testing.T) {
 	g.After = func(int) bool { return true }
 	g.Arrive(Arrival{Service: "web", Time: 1})
 	for _, ns := range []int64{86401e9, 5e9} {
-		g.Begin(record.Head{Time: ns})
+		g.Begin(meaning.Head{Time: ns})
 		g.Record(nil, 1, 0)
 	}
 	if g.Accepted != 1 || g.Req.Index(0) != 1 || g.Places != 2 || g.Found != 2 || g.EarliestOwn != 5_000_000_000 {

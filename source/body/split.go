@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/text"
 )
 
@@ -18,11 +19,11 @@ import (
 type Sink interface {
 	// Arrived is when the body came, in Unix nanoseconds; 0: it is not known.
 	Arrived() int64
-	// Arrival is the arrival for a [record.Parser], with the judge of guessed times.
-	Arrival() *record.Defaults
+	// Arrival is the arrival for a [meaning.Reader], with the judge of guessed times.
+	Arrival() *meaning.Defaults
 	// Why is where the parts of the next head are noted; nil if nobody asks.
-	Why() *record.Why
-	// Scan checks the JSON object at the start of src, like [record.Parser.Scan].
+	Why() *meaning.Why
+	// Scan checks the JSON object at the start of src, like [meaning.Reader.Scan].
 	Scan(src []byte) (n int, err error)
 	// Object accepts the object scanned last.
 	Object(raw []byte, end int) bool
@@ -40,7 +41,7 @@ type Sink interface {
 	// Takes reports whether records of a service, not folded, are accepted from the sender.
 	Takes(service []byte) bool
 	// Begin begins a record by parts; the caller adds its fields, then calls Record.
-	Begin(record.Head) *record.Parts
+	Begin(meaning.Head) *meaning.Parts
 	// Record accepts the record begun last. raw is the source of it, for a rejection. It
 	// takes so many places in the body.
 	Record(raw []byte, places, end int) bool

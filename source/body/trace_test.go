@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
@@ -256,7 +257,7 @@ func levelOf(t *testing.T, text string) record.Level {
 	g := body.NewGatherer()
 	g.After = func(int) bool { return true }
 	g.Arrive(body.Arrival{Service: "web", Time: arrival.UnixNano(), Source: "test", Clock: "the clock"})
-	g.Begin(record.Head{Msg: []byte(text)})
+	g.Begin(meaning.Head{Msg: []byte(text)})
 	if !g.Record([]byte(text), 1, len(text)) || g.Accepted != 1 {
 		t.Fatalf("%q is not accepted", text)
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/text"
 )
 
@@ -17,7 +18,7 @@ func IsURLForm(s []byte) bool {
 	pairs, other := 0, func(r rune) bool { return r < utf8.RuneSelf && !text.IsNameByte(byte(r)) }
 	for pair := range bytes.SplitSeq(s, []byte("&")) {
 		name, _, ok := bytes.Cut(pair, []byte("="))
-		if pairs++; !ok || len(name) == 0 || len(name) > record.LongestName || bytes.ContainsFunc(name, other) {
+		if pairs++; !ok || len(name) == 0 || len(name) > meaning.LongestName || bytes.ContainsFunc(name, other) {
 			return false
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"blobtail/record"
+	"blobtail/record/names"
 )
 
 const (
@@ -219,7 +219,7 @@ func membersOf(text []byte) (members []member, err error) {
 func messageOf(members []member) int {
 	at, best := -1, 0
 	for i, m := range members {
-		place := record.MessagePlace(m.name)
+		place := names.MessagePlace(m.name)
 		if place > 0 && len(m.value) > len(`""`) && m.value[0] == '"' && (best == 0 || place < best) {
 			at, best = i, place
 		}

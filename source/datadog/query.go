@@ -2,44 +2,57 @@ package datadog
 
 import (
 	"bytes"
-	"net/url"
+	"strings"
 
-	"blobtail/record"
-	"blobtail/source/body"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 )
 
 // defaults are the fields that the query of a request gives to items without them. Datadog's pages
 // for clients of HTTP have them there. The API key in the query is none of them.
-type defaults struct{ service, source, host, tags []byte }
+type defaults []names.Pair
 
-// maxShared is how many bytes the defaults may add to the records of a body. A request says them
-// once for any number of records, so that a short body could become lines without end.
-const maxShared = 128 << 20
+// The places of the defaults.
+const (
+	service = iota
+	source
+	host
+	tags
+)
 
-// defaultsOf returns the defaults, and a text that is another one for each.
-func defaultsOf(q url.Values) (d defaults, scope string) {
-	known := url.Values{}
-	for name, to := range map[string]*[]byte{"service": &d.service, "ddsource": &d.source, "hostname": &d.host, "ddtags": &d.tags} {
-		if text := q.Get(name); text != "" {
-			*to = []byte(text)
-			known.Set(name, text)
+// name gives a head without a service the query's, or else the source: own, or that of the query.
+func (d defaults) name(h *meaning.Head, own []byte) {
+	for _, name := range [][]byte{d[service].Value, own, d[source].Value} {
+		if len(h.Service) == 0 {
+			h.Service = name
 		}
 	}
-	return d, known.Encode()
 }
 
-func (d *defaults) size() int { return len(d.service) + len(d.source) + len(d.host) + len(d.tags) }
-
 // add adds the fields that an item lacks: its own tags count before the others.
-func (d *defaults) add(b *record.Parts, source, host bool, tags []byte) {
-	if !source && len(d.source) > 0 {
-		b.Text("ddsource", d.source)
+func (d defaults) add(b *meaning.Parts, own [4][]byte) {
+	for _, at := range [...]int{source, host} {
+		if own[at] == nil && d[at].Value != nil {
+			b.Add(&d[at])
+		}
 	}
-	if !host && len(d.host) > 0 {
-		b.Text("hostname", d.host)
+	addTags(b, own[tags], nil)
+	addTags(b, d[tags].Value, own[tags])
+}
+
+// addTags adds the tags of a list such as env:prod,team:web. A tag without a value is a field
+// that is true. Tags of the names of other ones are left out.
+func addTags(b *meaning.Parts, list, other []byte) {
+	for tag := range bytes.SplitSeq(list, []byte(",")) {
+		name, value, ok := bytes.Cut(bytes.TrimSpace(tag), []byte(":"))
+		switch {
+		case len(name) == 0 || len(other) > 0 && hasTag(other, bytes.TrimSpace(name)):
+		case ok:
+			b.Text(strings.TrimSpace(string(name)), value)
+		default:
+			b.Bool(string(name), true)
+		}
 	}
-	addTags(b, tags, nil)
-	addTags(b, d.tags, tags)
 }
 
 // hasTag reports whether a list has a tag of a name.
@@ -56,34 +69,20 @@ func hasTag(list, name []byte) bool {
 type textSink struct{ *sink }
 
 // Begin begins a line of text.
-func (s *textSink) Begin(h record.Head) *record.Parts {
+func (s *textSink) Begin(h meaning.Head) *meaning.Parts {
 	h.Renames = true
-	for _, name := range [][]byte{s.query.service, s.query.source} {
-		if len(h.Service) == 0 {
-			h.Service = name
-		}
-	}
+	s.query.name(&h, nil)
 	b := s.Sink.Begin(h)
-	if s.share() {
-		s.query.add(b, false, false, nil)
+	if s.shared.Add(s.size) {
+		s.query.add(b, [4][]byte{})
 	}
 	return b
 }
 
 // Record passes the record begun last.
 func (s *textSink) Record(raw []byte, places, end int) bool {
-	if s.shared > maxShared {
-		return s.Reject(raw, tooMuch(), end)
+	if !s.shared.Fits() {
+		return s.Reject(raw, s.shared.Rejection(sharing), end)
 	}
 	return s.Sink.Record(raw, places, end)
-}
-
-// share counts the bytes that the defaults add to one more record, and reports whether they may.
-func (s *sink) share() bool {
-	s.shared += s.query.size()
-	return s.shared <= maxShared
-}
-
-func tooMuch() body.Rejection {
-	return body.Rejection{Reason: "the query adds over 128 MiB to the records of this body; send fewer records together"}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 	"blobtail/source/carry"
 )
@@ -23,9 +23,9 @@ const nameless = "nothing names one"
 func ReasonsOf(s body.Seen, by carry.Transport) Reasons {
 	w := s.Why
 	switch w.Service().Place {
-	case record.FromPath:
+	case meaning.FromPath:
 		w.Service().Name = [...]string{carry.HTTP: "the path", carry.NATS: "the subject", carry.Syslog: "syslog.service"}[by]
-	case record.FromFallback:
+	case meaning.FromFallback:
 		w.Service().Name = [...]string{carry.HTTP: "the request, for all of its records", carry.NATS: "the message", carry.Syslog: nameless}[by]
 	}
 	none := "arrival"
@@ -41,16 +41,16 @@ func ReasonsOf(s body.Seen, by carry.Transport) Reasons {
 }
 
 // words is a cause in words. text is the word for the message, and none that for nowhere.
-func words(c record.Cause, text, none string) string {
+func words(c meaning.Cause, text, none string) string {
 	var b strings.Builder
 	switch c.Place {
-	case record.FromField:
+	case meaning.FromField:
 		fmt.Fprintf(&b, "field %q", c.Name)
-	case record.FromMember:
+	case meaning.FromMember:
 		fmt.Fprintf(&b, "member %q", c.Name)
-	case record.FromFields:
+	case meaning.FromFields:
 		fmt.Fprintf(&b, "fields %q and %q together", c.Name, c.Also)
-	case record.FromText:
+	case meaning.FromText:
 		switch {
 		case c.Name != "":
 			fmt.Fprintf(&b, "field %q of the JSON in the message", c.Name)
@@ -59,15 +59,15 @@ func words(c record.Cause, text, none string) string {
 		default:
 			b.WriteString(text)
 		}
-	case record.FromTrace:
+	case meaning.FromTrace:
 		b.WriteString("a stack trace")
-	case record.FromBefore:
+	case meaning.FromBefore:
 		b.WriteString("the record before")
-	case record.FromBehind:
+	case meaning.FromBehind:
 		b.WriteString("the first record behind that has one")
-	case record.FromProtocol:
+	case meaning.FromProtocol:
 		b.WriteString(protocols(c.Name))
-	case record.FromPath, record.FromFallback:
+	case meaning.FromPath, meaning.FromFallback:
 		b.WriteString(c.Name)
 	default:
 		b.WriteString(none)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // A kind is the kind of an action.
@@ -41,7 +42,7 @@ type action struct {
 // A reader reads actions. Most are the same as one shortly before, or differ in their ids,
 // so it compares before it parses.
 type reader struct {
-	outer, inner *record.Parser // of the line, and of the object in it
+	outer, inner *meaning.Reader // of the line, and of the object in it
 
 	now   action // read last
 	forms [8]form

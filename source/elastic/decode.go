@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
@@ -21,14 +22,14 @@ const (
 // A decoder has the memory of a body's decoding, which serves later bodies.
 type decoder struct {
 	actions  reader
-	updates  *record.Parser
+	updates  *meaning.Reader
 	services map[string]string // by index
 }
 
 func newDecoder() *decoder {
 	return &decoder{
-		actions:  reader{outer: record.NewParser(), inner: record.NewParser()},
-		updates:  record.NewParser(),
+		actions:  reader{outer: meaning.NewReader(), inner: meaning.NewReader()},
+		updates:  meaning.NewReader(),
 		services: map[string]string{},
 	}
 }

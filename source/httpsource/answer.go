@@ -42,13 +42,26 @@ type LineError struct {
 	Reason string `json:"reason"`
 }
 
-// Failure is the reason that nothing could be read, with that of the first record, for protocols
-// that have no place for the reasons of records. It is "" if something could be read.
-func (r *Result) Failure() string {
-	if r.Error == "" || len(r.Errors) == 0 {
-		return r.Error
+// Failed returns the status of a request that is refused, or of which nothing could be read, and the
+// reason with that of the first record, for protocols that have no place for the reasons of records.
+// The status of any other is 0.
+func (r *Result) Failed(refused *Refusal) (status int, reason string) {
+	switch {
+	case refused != nil:
+		return refused.Status, refused.Reason
+	case r.Error != "" && len(r.Errors) > 0:
+		return http.StatusBadRequest, fmt.Sprintf("%s; record %d: %s", r.Error, r.Errors[0].Index, r.Errors[0].Reason)
+	case r.Error != "":
+		return http.StatusBadRequest, r.Error
 	}
-	return fmt.Sprintf("%s; record %d: %s", r.Error, r.Errors[0].Index, r.Errors[0].Reason)
+	return 0, ""
+}
+
+// Plain makes an answer in text.
+func Plain(h http.Header, status int, text string) (int, []byte) {
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	return status, []byte(text + "\n")
 }
 
 // A Refusal is the answer to a request that is rejected as a whole. Without a time to come

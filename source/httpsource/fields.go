@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"blobtail/internal/spelling"
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
@@ -24,13 +24,13 @@ func isField(name string) bool {
 
 // askFields reads the fields that a sender names by query parameters, in any protocol. Other names
 // make other records of a body. configured are those of the operator.
-func (in *Intake) askFields(r *http.Request, configured *record.Mapping) error {
+func (in *Intake) askFields(r *http.Request, configured *meaning.Mapping) error {
 	in.fields = configured
 	if r.URL.RawQuery == "" {
 		return nil
 	}
 	query, asked, all := r.URL.Query(), url.Values{}, 0
-	var names record.Names
+	var names meaning.Names
 	for i, to := range []*[]string{&names.Time, &names.Level, &names.Message, &names.Service} {
 		parameter := fieldParameters()[i]
 		for _, value := range query[parameter] {
@@ -38,8 +38,8 @@ func (in *Intake) askFields(r *http.Request, configured *record.Mapping) error {
 				if name = strings.TrimSpace(name); name == "" {
 					continue
 				}
-				if len(name) > record.LongestName {
-					return Refuse(http.StatusBadRequest, "query parameter %s: want names of fields of at most %d bytes, not %s", parameter, record.LongestName, body.Short(name))
+				if len(name) > meaning.LongestName {
+					return Refuse(http.StatusBadRequest, "query parameter %s: want names of fields of at most %d bytes, not %s", parameter, meaning.LongestName, body.Short(name))
 				}
 				*to = append(*to, name)
 				all++
@@ -55,8 +55,8 @@ func (in *Intake) askFields(r *http.Request, configured *record.Mapping) error {
 		return Refuse(http.StatusBadRequest, "query parameter %s: want on or off, not %s", nearParameter, body.Short(near))
 	case all == 0 && near == "":
 		return nil
-	case all > record.MostNames:
-		return Refuse(http.StatusBadRequest, "the query parameters %s name %d fields; want at most %d", strings.Join(fieldParameters(), ", "), all, record.MostNames)
+	case all > meaning.MostNames:
+		return Refuse(http.StatusBadRequest, "the query parameters %s name %d fields; want at most %d", strings.Join(fieldParameters(), ", "), all, meaning.MostNames)
 	}
 	if all > 0 {
 		in.fields = configured.With(names)
@@ -79,7 +79,7 @@ func meantParameter(name string) string {
 	if len(base) == len(name) {
 		return ""
 	}
-	known := record.KnownNames()
+	known := meaning.KnownNames()
 	for i, names := range [][]string{known.Time, known.Level, known.Message, known.Service} {
 		if slices.Contains(names, base) {
 			return fieldParameters()[i]

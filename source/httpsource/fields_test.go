@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/httpsource"
 )
 
 // The names of a request come before those of the operator, part by part.
 func TestNamedFields(t *testing.T) {
 	m := &memory{}
-	s := httpsource.New(httpsource.Options{Accept: m, Fields: record.NewMapping([]record.Naming{{Names: record.Names{Time: []string{"at"}, Level: []string{"prio"}}}})})
+	s := httpsource.New(httpsource.Options{Accept: m, Fields: meaning.NewMapping([]meaning.Naming{{Names: meaning.Names{Time: []string{"at"}, Level: []string{"prio"}}}})})
 	send := func(query, key, body string) (int, string) {
 		r := httptest.NewRequest(http.MethodPost, "/ingest"+query, strings.NewReader(body))
 		if key != "" {

@@ -16,13 +16,9 @@ import (
 
 // native is the protocol of the paths /ingest/{service} and /ingest, and of those of Seq's clients,
 // which send JSON too. It answers every other path by a sign to the right one.
-type native struct{ post signpost.Post }
-
-// Name implements [Protocol].
-func (native) Name() string { return "native" }
-
-// Exchange implements [Protocol].
-func (n native) Exchange(r *http.Request) Exchange { return nativeExchange{r, n.post} }
+func native(post signpost.Post) Protocol {
+	return NewProtocol("native", func(r *http.Request) Exchange { return nativeExchange{r, post} })
+}
 
 type nativeExchange struct {
 	*http.Request
@@ -131,9 +127,7 @@ func (x nativeExchange) Reply(h http.Header, counts *Result, refused *Refusal) (
 	status = http.StatusOK
 	switch {
 	case refused != nil && refused.Status == http.StatusNotFound && signpost.Reading(x.URL.Path) && !strings.HasPrefix(x.URL.Path, "/api/v1/"):
-		h.Set("Content-Type", "text/plain; charset=utf-8")
-		h.Set("X-Content-Type-Options", "nosniff")
-		return refused.Status, []byte(refused.Reason + "\n")
+		return Plain(h, refused.Status, refused.Reason)
 	case refused != nil:
 		status, v = refused.Status, map[string]string{"error": refused.Reason}
 	case counts.Error != "":

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
@@ -91,7 +92,7 @@ func unusedParameters(q url.Values, served bool) string {
 	if meant != "" {
 		text += "did you mean " + meant + "? "
 	}
-	known := record.KnownNames()
+	known := meaning.KnownNames()
 	first := func(names []string, n int) string { return strings.Join(names[:n], ", ") }
 	return text + "_time, _level, _message and _service name fields, or give the fields one of these names: " +
 		first(known.Time, 5) + "; " + first(known.Level, 4) + "; " + first(known.Message, 3) + "; " + first(known.Service, 3)

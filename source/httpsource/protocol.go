@@ -2,10 +2,12 @@ package httpsource
 
 import (
 	"net/http"
+	"net/url"
 
 	"blobtail/internal/signpost"
-	"blobtail/record"
 	"blobtail/record/ack"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 )
 
@@ -19,6 +21,22 @@ type Protocol interface {
 	Exchange(r *http.Request) Exchange
 }
 
+// NewProtocol makes a [Protocol] of its methods.
+func NewProtocol(name string, exchange func(r *http.Request) Exchange) Protocol {
+	return protocol{name, exchange}
+}
+
+type protocol struct {
+	name     string
+	exchange func(r *http.Request) Exchange
+}
+
+// Name implements [Protocol].
+func (p protocol) Name() string { return p.name }
+
+// Exchange implements [Protocol].
+func (p protocol) Exchange(r *http.Request) Exchange { return p.exchange(r) }
+
 // An Exchange is one request and its answer. Only one goroutine uses it.
 type Exchange interface {
 	// Open parses the path and the header. It does not read the body. The error is a
@@ -29,6 +47,28 @@ type Exchange interface {
 	// those up to it. The source itself sets Content-Length, Retry-After, Allow and
 	// WWW-Authenticate. A client must not see a status below 300 with a refusal.
 	Reply(h http.Header, counts *Result, refused *Refusal) (status int, text []byte)
+}
+
+// A Probe is the [Exchange] of a client that asks whether this is the server that it knows. Answer is
+// that to a request with the status and the reason of [Result.Failed].
+type Probe struct {
+	Request *http.Request
+	Answer  func(h http.Header, status int, reason string) (int, []byte)
+}
+
+// Open implements [Exchange].
+func (p Probe) Open() (in Intake, err error) {
+	in.Probe = true
+	if m := p.Request.Method; m != http.MethodGet && m != http.MethodHead {
+		return in, RefuseMethod("GET, HEAD", "%s %s: want GET", m, body.Short(p.Request.URL.Path))
+	}
+	return in, nil
+}
+
+// Reply implements [Exchange].
+func (p Probe) Reply(h http.Header, counts *Result, refused *Refusal) (int, []byte) {
+	status, reason := counts.Failed(refused)
+	return p.Answer(h, status, reason)
 }
 
 // An Intake is the knowledge of a request before its body is read.
@@ -49,16 +89,39 @@ type Intake struct {
 	// read whole. Only the encoding of Form counts then.
 	Stream Stream
 
-	fields *record.Mapping // of the request
-	notes  bool            // the answer has room for a note
-	key    string          // the Idempotency-Key, "" for none
-	ack    ack.Level       // that the sender asks for
+	fields *meaning.Mapping // of the request
+	notes  bool             // the answer has room for a note
+	key    string           // the Idempotency-Key, "" for none
+	ack    ack.Level        // that the sender asks for
+}
+
+// QueryPairs returns the values of parameters of a query, nil for none, and a text that is another one
+// for each.
+func QueryPairs(q url.Values, parameters ...string) (pairs []names.Pair, scope string) {
+	given := url.Values{}
+	for _, name := range parameters {
+		p := names.Pair{Name: name}
+		if text := q.Get(name); text != "" {
+			p.Value = []byte(text)
+			given.Set(name, text)
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs, given.Encode()
+}
+
+// SizeOf is how many bytes the values of pairs have.
+func SizeOf(pairs []names.Pair) (n int) {
+	for i := range pairs {
+		n += len(pairs[i].Value)
+	}
+	return n
 }
 
 // protocols returns the protocols of a source: native is the last, because it answers each
 // path that is not one of the others.
 func (o *Options) protocols() []Protocol {
-	return append(o.Protocols[:len(o.Protocols):len(o.Protocols)], native{signpost.Post{At: signpost.Ingester, Admin: o.Admin, Own: map[string]string{"/live/": "GET"}}})
+	return append(o.Protocols[:len(o.Protocols):len(o.Protocols)], native(signpost.Post{At: signpost.Ingester, Admin: o.Admin, Own: map[string]string{"/live/": "GET"}}))
 }
 
 // exchange finds the protocol of a request.

@@ -34,6 +34,7 @@ import (
 	"blobtail/internal/count"
 	"blobtail/record"
 	"blobtail/record/ack"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
@@ -79,7 +80,7 @@ type Options struct {
 	Away func(services []string, asked ack.Level) error
 	// Fields has names of fields that are tried before the known ones. A request may name others
 	// by parameters. Nil: there are none.
-	Fields *record.Mapping
+	Fields *meaning.Mapping
 	// Admin is the address of the listener for operators, for the answer to a request that
 	// belongs there. Empty: there is none.
 	Admin string

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/httpsource"
 )
 
@@ -37,7 +38,7 @@ func (partsExchange) Open() (httpsource.Intake, error) {
 				return nil
 			}
 			for service := range strings.FieldsSeq(line) {
-				to.Begin(record.Head{Time: noon.UnixNano() + n, Service: []byte(service)})
+				to.Begin(meaning.Head{Time: noon.UnixNano() + n, Service: []byte(service)})
 				if !to.Record([]byte(line), 1, 0) {
 					return nil
 				}

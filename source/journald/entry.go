@@ -13,6 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
@@ -44,7 +45,7 @@ type decoder struct {
 	part    []byte // the entries of the part
 	entries int
 	ends    bool // the part ends with the entry before
-	names   map[string]string
+	names   body.Names
 
 	// The entry that is being read.
 	from    int // its beginning in part
@@ -60,7 +61,7 @@ type field struct {
 }
 
 func newDecoder(r *bufio.Reader, to httpsource.StreamSink) *decoder {
-	return &decoder{r: r, to: to, names: map[string]string{}, ends: true}
+	return &decoder{r: r, to: to, names: body.Names{}, ends: true}
 }
 
 // run reads entries until the stream ends or the sink stops.
@@ -151,7 +152,7 @@ func (d *decoder) readField() (done bool, err error) {
 	if len(name) == 0 || len(name) > longestName || !isName(name) {
 		return false, &malformedError{fmt.Sprintf("no field has the name %.64q", name)}
 	}
-	f := field{name: d.name(name), value: at + len(name) + 1, end: at + len(text)}
+	f := field{name: d.names.Of(name), value: at + len(name) + 1, end: at + len(text)}
 	before := d.omitted
 	switch {
 	case isText && long:
@@ -249,20 +250,6 @@ func ended(err error) error {
 	return err
 }
 
-// name returns a name as a string, allocated once.
-func (d *decoder) name(text []byte) string {
-	const most = 1024
-	if s, ok := d.names[string(text)]; ok {
-		return s
-	}
-	if len(d.names) >= most {
-		clear(d.names)
-	}
-	s := string(text)
-	d.names[s] = s
-	return s
-}
-
 // begin begins a part with the entry that was read, if it is time for one.
 func (d *decoder) begin(cursor []byte, ns int64) bool {
 	if !d.ends {
@@ -298,14 +285,14 @@ func (d *decoder) pass() bool {
 
 // An entry is the head of a record and the cursor, from the fields of a journal entry.
 type entry struct {
-	head              record.Head
+	head              meaning.Head
 	cursor            []byte
 	message, priority int // their fields, -1 for none
 }
 
 // find finds the fields that have a meaning.
 func (d *decoder) find() entry {
-	e := entry{head: record.Head{Renames: true}, message: -1, priority: -1}
+	e := entry{head: meaning.Head{Renames: true}, message: -1, priority: -1}
 	var unit, user, identifier, command, transport []byte
 	for i := range d.fields {
 		f := &d.fields[i]
@@ -323,8 +310,7 @@ func (d *decoder) find() entry {
 			}
 		case "PRIORITY":
 			if e.priority < 0 {
-				e.priority, e.head.Level = i, value
-				e.head.Assumed = string(value) == "5" || string(value) == "6" // of all that a service prints
+				e.priority, e.head.Level, e.head.Assumed = i, value, true // a service prints all under info
 			}
 		case "_SYSTEMD_UNIT":
 			unit = value

@@ -1,7 +1,7 @@
 // Package journald is the protocol of systemd-journal-upload: POST /upload with entries of a
 // journal in the export format (https://systemd.io/JOURNAL_EXPORT_FORMATS).
 //
-// Make a [Protocol] with [New] and give it to a source of HTTP. An entry becomes a record:
+// Make it with [New] and give it to a source of HTTP. An entry becomes a record:
 // MESSAGE is its message, PRIORITY its level, __REALTIME_TIMESTAMP its time, and its unit or
 // its syslog identifier the service. All other fields are fields, except those that begin with
 // two underscores: they belong to the journal.
@@ -22,17 +22,11 @@ import (
 	"blobtail/source/httpsource"
 )
 
-// Protocol is that of systemd-journal-upload, an [httpsource.Protocol].
-type Protocol struct{}
-
 // New makes the protocol.
-func New() Protocol { return Protocol{} }
+func New() httpsource.Protocol { return httpsource.NewProtocol("journald", exchange) }
 
-// Name implements [httpsource.Protocol].
-func (Protocol) Name() string { return "journald" }
-
-// Exchange implements [httpsource.Protocol].
-func (Protocol) Exchange(r *http.Request) httpsource.Exchange {
+// exchange is that of a request, nil for a path of another protocol.
+func exchange(r *http.Request) httpsource.Exchange {
 	if r.URL.Path != "/upload" {
 		return nil
 	}
@@ -58,12 +52,8 @@ func (x upload) Open() (in httpsource.Intake, err error) {
 // Reply implements [httpsource.Exchange] as systemd-journal-remote does: 202, or the reason as
 // text.
 func (x upload) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	switch {
-	case refused != nil:
-		return refused.Status, []byte(refused.Reason + "\n")
-	case counts.Error != "":
-		return http.StatusBadRequest, []byte(counts.Failure() + "\n")
+	if status, reason := counts.Failed(refused); status > 0 {
+		return httpsource.Plain(h, status, reason)
 	}
-	return http.StatusAccepted, []byte("OK.\n")
+	return httpsource.Plain(h, http.StatusAccepted, "OK.")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/httpsource"
 	"blobtail/source/journald"
 )
@@ -311,7 +312,7 @@ func FuzzEntries(f *testing.F) {
 		if w := send(s, bytes.NewReader(b)); w.Code != http.StatusAccepted && w.Code != http.StatusBadRequest {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
-		p := record.NewParser()
+		p := meaning.NewReader()
 		for _, l := range r.lines {
 			if n, err := p.Scan([]byte(l)); err != nil || n != len(l) {
 				t.Errorf("%q: %v", l, err)

@@ -2,6 +2,7 @@ package loki
 
 import (
 	"blobtail/record"
+	"blobtail/record/names"
 	"blobtail/record/times"
 	"blobtail/source/body"
 	"blobtail/source/tokens"
@@ -108,20 +109,18 @@ func (d *decoder) jsonLabels(c *tokens.Cursor) {
 	}
 	l := &d.stream
 	for ; has; has = c.More('{') {
-		p := pair{name: d.jsonName(c.Key())}
+		name := d.names.Of(record.AppendUnescaped(nil, c.Key()))
 		switch c.Next() {
 		case 'n': // null
 			c.Skip()
-			continue
 		case '"':
 			inside, _ := c.Quoted()
 			from := len(l.text)
 			l.text = record.AppendUnescaped(l.text, inside)
-			p.value = l.text[from:]
+			l.pairs = append(l.pairs, names.Pair{Name: name, Value: l.text[from:]})
 		default:
-			p.json, p.value = true, c.Skip()
+			l.pairs = append(l.pairs, names.Pair{Name: name, Value: c.Skip(), JSON: true})
 		}
-		l.pairs = append(l.pairs, p)
 	}
 	l.find()
 }
@@ -133,15 +132,6 @@ func (d *decoder) jsonSelector(c *tokens.Cursor) error {
 		return nil // the whole body is broken
 	}
 	return d.selector(record.AppendUnescaped(nil, inside))
-}
-
-// jsonName returns a key as text.
-func (d *decoder) jsonName(key []byte) string {
-	from := len(d.text)
-	d.text = record.AppendUnescaped(d.text, key)
-	name := d.name(d.text[from:])
-	d.text = d.text[:from]
-	return name
 }
 
 // jsonEntries passes a list of entries, or null, and reports whether the sink accepts more.
@@ -244,12 +234,14 @@ func (d *decoder) jsonText(c *tokens.Cursor) []byte {
 func (d *decoder) jsonMeta(c *tokens.Cursor) {
 	has, _ := c.Enter('{')
 	for ; has; has = c.More('{') {
-		p := pair{name: d.jsonName(c.Key())}
-		if c.Next() == '"' {
-			p.value = d.jsonText(c)
+		from := len(d.text)
+		d.text = record.AppendUnescaped(d.text, c.Key())
+		p := d.pair(d.text[from:])
+		d.text = d.text[:from]
+		if p.JSON = c.Next() != '"'; p.JSON {
+			p.Value = c.Skip()
 		} else {
-			p.json, p.value = true, c.Skip()
+			p.Value = d.jsonText(c)
 		}
-		d.meta = append(d.meta, p)
 	}
 }

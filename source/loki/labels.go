@@ -4,28 +4,30 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+
+	"blobtail/record/names"
 )
 
 // labels are those of a stream, with the indexes of the two that have a meaning.
 type labels struct {
 	source  []byte // the selector that they were read from; nil for other forms
-	pairs   []pair
+	pairs   []names.Pair
 	text    []byte // memory of values that had escapes
-	level   int    // -1 for none
-	service int
+	level   names.Choice
+	service names.Choice
 	size    int // bytes of names and values
 }
 
 // clear forgets the labels.
 func (l *labels) clear() {
-	l.source, l.pairs, l.text, l.level, l.service, l.size = nil, l.pairs[:0], l.text[:0], -1, -1, 0
+	l.source, l.pairs, l.text, l.level, l.service, l.size = nil, l.pairs[:0], l.text[:0], names.Choice{}, names.Choice{}, 0
 }
 
 // find finds the labels with a meaning, when all are there.
 func (l *labels) find() {
-	l.level, l.service, l.size = bestLevel(l.pairs), best(l.pairs, serviceRank), 0
+	l.level, l.service, l.size = names.BestLevel(l.pairs, names.OfLoki), names.BestService(l.pairs, names.OfLoki), 0
 	for i := range l.pairs {
-		l.size += len(l.pairs[i].name) + len(l.pairs[i].value)
+		l.size += len(l.pairs[i].Name) + len(l.pairs[i].Value)
 	}
 }
 
@@ -52,7 +54,7 @@ func (d *decoder) selector(s []byte) error {
 		if n == 0 {
 			return fmt.Errorf("the label %.64q has no value in quotes", name)
 		}
-		l.pairs = append(l.pairs, pair{name: d.name(name), value: value})
+		l.pairs = append(l.pairs, names.Pair{Name: d.names.Of(name), Value: value})
 		rest = bytes.TrimLeft(after[n:], " \t\r\n")
 		if len(rest) > 0 && rest[0] != ',' {
 			return fmt.Errorf("the labels of a stream have no comma at %.64q", rest)

@@ -37,7 +37,7 @@ func (p *Protocol) Exchange(r *http.Request) httpsource.Exchange {
 	case "/loki/api/v1/push", "/api/prom/push":
 		return &push{r, p}
 	case "/ready":
-		return ready{r}
+		return httpsource.Probe{Request: r, Answer: ready}
 	}
 	return nil
 }
@@ -70,39 +70,18 @@ func (x *push) Open() (in httpsource.Intake, err error) {
 
 // Reply implements [httpsource.Exchange]: 204, or the reason as text.
 func (x *push) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	switch {
-	case refused != nil:
-		return plain(h, refused.Status, refused.Reason)
-	case counts.Error != "":
-		return plain(h, http.StatusBadRequest, counts.Failure())
+	if status, reason := counts.Failed(refused); status > 0 {
+		return httpsource.Plain(h, status, reason)
 	}
 	return http.StatusNoContent, nil
 }
 
-func plain(h http.Header, status int, text string) (int, []byte) {
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	h.Set("X-Content-Type-Options", "nosniff")
-	return status, []byte(text + "\n")
-}
-
-// ready is the probe of clients that check whether Loki is up.
-type ready struct{ r *http.Request }
-
-// Open implements [httpsource.Exchange].
-func (x ready) Open() (in httpsource.Intake, err error) {
-	in.Probe = true
-	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
-		return in, httpsource.RefuseMethod("GET, HEAD", "%s /ready: want GET", x.r.Method)
+// ready answers clients that check whether Loki is up.
+func ready(h http.Header, status int, reason string) (int, []byte) {
+	if status > 0 {
+		return httpsource.Plain(h, status, reason)
 	}
-	return in, nil
-}
-
-// Reply implements [httpsource.Exchange].
-func (ready) Reply(h http.Header, _ *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	if refused != nil {
-		return plain(h, refused.Status, refused.Reason)
-	}
-	return plain(h, http.StatusOK, "ready")
+	return httpsource.Plain(h, http.StatusOK, "ready")
 }
 
 func (p *Protocol) json(b []byte, to body.Sink) error {

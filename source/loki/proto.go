@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"blobtail/record"
 	"blobtail/source/body"
 )
 
@@ -115,7 +114,7 @@ func (d *decoder) protoEntry(b []byte, end int) (more bool, err error) {
 	return d.record(e), nil
 }
 
-// protoPair adds an item of metadata. Entries of a stream mostly have the same names.
+// protoPair adds an item of metadata.
 func (d *decoder) protoPair(b []byte) error {
 	name, value, ok := shortPair(b)
 	for off := 0; !ok && off < len(b); {
@@ -131,18 +130,8 @@ func (d *decoder) protoPair(b []byte) error {
 			value = bytes
 		}
 	}
-	at := len(d.meta)
-	if at < cap(d.meta) {
-		d.meta = d.meta[:at+1]
-	} else {
-		d.meta = append(d.meta, pair{})
-	}
-	p := &d.meta[at]
-	if p.value, p.json = value, false; p.name != string(name) {
-		p.name = d.name(name)
-		_, place := record.FieldLevel(p.name, nil)
-		p.other = place == 0
-	}
+	p := d.pair(name)
+	p.Value, p.JSON = value, false
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
@@ -23,20 +24,20 @@ type reader struct {
 	*body.Gatherer
 	unpack *body.Decompressor
 	buffer []byte
-	size   int             // of the decoded message
-	full   error           // there is no room for more lines
-	fields *record.Mapping // of the options
+	size   int              // of the decoded message
+	full   error            // there is no room for more lines
+	fields *meaning.Mapping // of the options
 	allow  func(service string) (reason string, forbidden bool)
 }
 
-func newReader(fields *record.Mapping, allow func(service string) string) *reader {
+func newReader(fields *meaning.Mapping, allow func(service string) string) *reader {
 	return &reader{Gatherer: body.NewGatherer(), unpack: body.NewDecompressor(1), fields: fields, allow: body.ForNow(allow)}
 }
 
 // Read makes the request of a message as a [Source] does, for people that try theirs. sent is when
 // the stream received it, and fields is that of the options. watch is told of each record.
 // unreadable is the reason that the message would be kept unchanged.
-func Read(m *nats.Msg, sent time.Time, fields *record.Mapping, watch body.Watch) (req *record.Request, unreadable error) {
+func Read(m *nats.Msg, sent time.Time, fields *meaning.Mapping, watch body.Watch) (req *record.Request, unreadable error) {
 	r := newReader(fields, nil)
 	r.Watch = watch
 	return r.request(m, place{sent: sent.UnixNano()}, record.Origin{})

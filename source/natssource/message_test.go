@@ -15,6 +15,7 @@ import (
 
 	"blobtail/internal/dev/testkit"
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/origin"
 	"blobtail/source/natssource"
 )
@@ -127,9 +128,9 @@ func TestFields(t *testing.T) {
 	e := newEnv(t)
 	m := &memory{}
 	e.run(m, func(o *natssource.Options) {
-		o.Fields = record.NewMapping([]record.Naming{
-			{Services: []string{"web"}, Names: record.Names{Message: []string{"words"}}},
-			{Names: record.Names{Time: []string{"when"}, Level: []string{"prio"}}},
+		o.Fields = meaning.NewMapping([]meaning.Naming{
+			{Services: []string{"web"}, Names: meaning.Names{Message: []string{"words"}}},
+			{Names: meaning.Names{Time: []string{"when"}, Level: []string{"prio"}}},
 		})
 	})
 	e.publish("logs.web", `{"when":"2026-11-20T10:00:00Z","prio":"E","words":"a","msg":"b"}`)

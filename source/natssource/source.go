@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/count"
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/storage/fsys"
 )
 
@@ -48,7 +48,7 @@ type Options struct {
 	CA, Cert, Key string
 	// Fields has names of fields that are tried before the known ones. All ingesters need the
 	// same: a message has to be the same records at each delivery. Nil: there are none.
-	Fields *record.Mapping
+	Fields *meaning.Mapping
 	// Allow returns the reason why records of a service are rejected for now, "" if they are not. Nil:
 	// none are.
 	Allow func(service string) (reason string)

@@ -1,61 +1,33 @@
 package otlp
 
-import "blobtail/record"
+import (
+	"strconv"
 
-// levelUnless is levelIn for a record without a level.
-func (w *walker) levelUnless(level []byte, list []attribute, why *record.Why) (_ []byte, rest []attribute) {
-	if len(level) > 0 {
-		return level, list
-	}
-	return w.levelIn(list, why)
-}
+	"blobtail/record/meaning"
+	"blobtail/record/names"
+)
 
-// levelIn returns the level that attributes name, nil for none, and the others of them. It is for
-// records without a severity. why may be nil.
-func (w *walker) levelIn(list []attribute, why *record.Why) (level []byte, rest []attribute) {
-	at, best := -1, 0
-	var beside record.Beside
+// levelIn gives a head without a level that of attributes, and returns those that are fields.
+func (w *walker) levelIn(list []attribute, h *meaning.Head) (rest []attribute) {
+	if len(h.Level) > 0 || len(list) == 0 {
+		return list
+	}
+	w.pairs = w.pairs[:0]
 	for i := range list {
-		beside.Note(asString(list[i].key), list[i].value.bytes)
-	}
-	for i := range list {
-		a := &list[i]
-		if a.value.kind != text && a.value.kind != integer {
-			continue
+		v, word := list[i].value, []byte(nil)
+		switch s := &w.entry.set; v.kind {
+		case text, nested:
+			word = v.bytes
+		case integer:
+			from := len(s.text)
+			s.text = strconv.AppendInt(s.text, int64(v.bits), 10)
+			word = s.text[from:]
 		}
-		w.scratch = appendWord(w.scratch[:0], a.value)
-		if l, place := beside.FieldLevel(asString(a.key), w.scratch); l != record.Other && (best == 0 || place < best) {
-			at, best, level = i, place, w.words[l]
-		}
+		w.pairs = append(w.pairs, names.Pair{Name: asString(list[i].key), Value: word, JSON: v.kind != text})
 	}
-	if at < 0 {
-		return w.stayingLevel(list, &beside, why), list
+	c := names.BestLevel(w.pairs, names.OfOTLP)
+	if h.SetLevel(c); c.Spent > 0 {
+		list = append(list[:c.Spent-1], list[c.Spent:]...)
 	}
-	why.Level().Note(record.FromField, asString(list[at].key))
-	return level, append(list[:at], list[at+1:]...)
-}
-
-// stayingLevel is levelIn for attributes that stay: those of [record.Beside.StayingLevel], and the
-// objects of the Elastic Common Schema and of Roarr.
-func (w *walker) stayingLevel(list []attribute, beside *record.Beside, why *record.Why) []byte {
-	for i := range list {
-		name, v := asString(list[i].key), list[i].value
-		l := record.Other
-		switch {
-		case v.kind == text:
-			w.scratch = appendWord(w.scratch[:0], v)
-			l = beside.StayingLevel(name, w.scratch)
-		case v.kind == nested && (name == "log" || name == "context"):
-			member := map[string]string{"log": "level", "context": "logLevel"}[name]
-			w.scratch = appendJSON(w.scratch[:0], v)
-			if inner, ok := record.Lookup(w.scratch, member); ok && w.scratch[0] == '{' {
-				name, l = name+"."+member, record.ParseLevel(record.TextOf(inner))
-			}
-		}
-		if l != record.Other {
-			why.Level().Note(record.FromField, name)
-			return w.words[l]
-		}
-	}
-	return nil
+	return list
 }

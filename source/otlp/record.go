@@ -2,20 +2,16 @@ package otlp
 
 import (
 	"encoding/base64"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"unsafe"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 )
-
-// maxShared is how many bytes the attributes of resources and scopes may add to the records
-// of a body. A body says them once for any number of records, so that a short body could
-// become lines without end.
-const maxShared = 128 << 20
 
 // A kind is the type of a value.
 type kind uint8
@@ -136,10 +132,11 @@ type walker struct {
 	from     []string
 	scope    scope
 	entry    entry
-	cost     int       // about the bytes that resource and scope add to a record
-	shared   int       // cost of all records so far
+	cost     int // about the bytes that resource and scope add to a record
+	shared   body.Shared
 	passed   int       // end of the last record
 	words    [6][]byte // of the levels
+	pairs    []names.Pair
 	scratch  []byte
 	cursor   cursor // of JSON
 }
@@ -161,10 +158,11 @@ func (w *walker) forget() {
 	clear(w.scope.list[:cap(w.scope.list)])
 	clear(w.entry.list[:cap(w.entry.list)])
 	clear(w.entry.members[:cap(w.entry.members)])
+	clear(w.pairs[:cap(w.pairs)])
 	if cap(w.scratch) > 64<<10 {
 		w.scratch = nil
 	}
-	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, from: w.from, scratch: w.scratch[:0]}
+	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, from: w.from, pairs: w.pairs, scratch: w.scratch[:0]}
 }
 
 // reject passes bytes of the body that are no records.
@@ -189,18 +187,17 @@ func (w *walker) price() {
 // pass passes the entry, which is body[from:end].
 func (w *walker) pass(from, end int) bool {
 	e := &w.entry
-	w.shared += w.cost
+	fits := w.shared.Add(w.cost)
 	for _, s := range [...]*set{&e.set, &w.resource, &w.scope.set} {
 		if s.failed() {
 			return w.reject(from, end, s.why)
 		}
 	}
-	if w.shared > maxShared {
-		return w.reject(from, end, body.Rejection{Reason: fmt.Sprintf(
-			"the attributes of resources and scopes add over %d MiB to the records of this body; send fewer records together", maxShared>>20)})
+	if !fits {
+		return w.reject(from, end, w.shared.Rejection("the attributes of resources and scopes add"))
 	}
 	w.passed = end
-	h := record.Head{Time: timeOf(e.time), Service: w.service, Renames: true, Why: w.to.Why()}
+	h := meaning.Head{Time: timeOf(e.time), Service: w.service, Renames: true, Why: w.to.Why()}
 	if h.Why != nil {
 		h.Why.Named("timeUnixNano", "severityNumber", "body", "the resource's "+w.named)
 	}
@@ -208,9 +205,7 @@ func (w *walker) pass(from, end int) bool {
 	if h.Time == 0 {
 		w.seen(&h)
 	}
-	if len(h.Level) == 0 && len(e.list) > 0 {
-		h.Level, e.list = w.levelIn(e.list, h.Why)
-	}
+	e.list = w.levelIn(e.list, &h)
 	rest := w.message(&h)
 	p := w.to.Begin(h)
 	w.addFields(p, rest)
@@ -232,7 +227,7 @@ func byUnit(t int64) int64 {
 	if t >= year2000 {
 		return t
 	}
-	if ns, ok := record.ReadTime(strconv.AppendInt(nil, t, 10), 0); ok {
+	if ns, ok := meaning.ReadTime(strconv.AppendInt(nil, t, 10), 0); ok {
 		return ns
 	}
 	return t
@@ -240,22 +235,22 @@ func byUnit(t int64) int64 {
 
 // level returns the word of the level. If the text is not a usual word, the number says
 // more, and the text becomes a field.
-func (w *walker) level(why *record.Why) []byte {
+func (w *walker) level(why *meaning.Why) []byte {
 	e := &w.entry
 	if len(e.severity) > 0 {
-		why.Level().Note(record.FromProtocol, "severityText")
+		why.Level().Note(meaning.FromProtocol, "severityText")
 	}
 	if e.number < 1 || e.number > 24 || len(e.severity) > 0 && record.ParseLevel(e.severity) != record.Other {
 		return e.severity
 	}
 	e.unknownSeverity = e.severity
-	why.Level().Note(record.FromProtocol, "severityNumber")
+	why.Level().Note(meaning.FromProtocol, "severityNumber")
 	return w.words[(e.number-1)/4]
 }
 
 // message sets the message. If the body is a map with a message it returns the others of
 // its members, which become fields.
-func (w *walker) message(h *record.Head) (rest []attribute) {
+func (w *walker) message(h *meaning.Head) (rest []attribute) {
 	e := &w.entry
 	switch e.body.kind {
 	case null:
@@ -270,32 +265,27 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 		return nil
 	}
 	const behind = 1 << 10
-	at, best := -1, 0
-	for i := range e.members {
+	at := names.Best(len(e.members), func(i int) int {
 		m := &e.members[i]
 		m.journal()
-		place := record.MessagePlace(asString(m.key))
-		if place == 0 || m.value.kind != text {
-			continue
-		}
-		if len(m.value.bytes) == 0 {
+		place := names.MessagePlace(asString(m.key))
+		switch {
+		case place == 0 || m.value.kind != text:
+			return 0
+		case len(m.value.bytes) == 0:
 			place += behind // those that have a text
 		}
-		if best == 0 || place < best {
-			at, best = i, place
-		}
-	}
-	if at < 0 && w.mapped() {
-		h.Level, rest = w.levelUnless(h.Level, e.members, h.Why)
-		return rest
-	}
+		return place
+	})
 	if at >= 0 {
 		h.Msg = e.members[at].value.bytes
 		if h.Why != nil {
-			h.Why.Message().Note(record.FromMember, "body."+asString(e.members[at].key))
+			h.Why.Message().Note(meaning.FromMember, "body."+asString(e.members[at].key))
 		}
-		h.Level, rest = w.levelUnless(h.Level, append(e.members[:at], e.members[at+1:]...), h.Why)
-		return rest
+		return w.levelIn(append(e.members[:at], e.members[at+1:]...), h)
+	}
+	if w.mapped() {
+		return w.levelIn(e.members, h)
 	}
 	b := append(w.scratch[:0], '{')
 	for i := range e.members {
@@ -320,7 +310,7 @@ func asString(key []byte) string { return unsafe.String(unsafe.SliceData(key), l
 
 // addFields adds the fields. Of two with the same name the first keeps it: the ids of the trace,
 // then the record's own fields, then those of its scope and its resource.
-func (w *walker) addFields(p *record.Parts, rest []attribute) {
+func (w *walker) addFields(p *meaning.Parts, rest []attribute) {
 	e := &w.entry
 	addText(p, "trace_id", e.trace)
 	addText(p, "span_id", e.span)
@@ -343,14 +333,14 @@ func (w *walker) addFields(p *record.Parts, rest []attribute) {
 	w.addAll(p, w.resource.list)
 }
 
-func addText(p *record.Parts, name string, s []byte) {
+func addText(p *meaning.Parts, name string, s []byte) {
 	if len(s) > 0 {
 		p.Text(name, s)
 	}
 }
 
 // addNumber adds a number that is not 0.
-func addNumber(p *record.Parts, name string, n uint64) {
+func addNumber(p *meaning.Parts, name string, n uint64) {
 	switch {
 	case n > math.MaxInt64:
 		p.JSON(name, strconv.AppendUint(nil, n, 10))
@@ -359,7 +349,7 @@ func addNumber(p *record.Parts, name string, n uint64) {
 	}
 }
 
-func (w *walker) addAll(p *record.Parts, list []attribute) {
+func (w *walker) addAll(p *meaning.Parts, list []attribute) {
 	for i := range list {
 		// Parts copies the key, and nothing changes it before.
 		key, v := asString(list[i].key), &list[i].value

@@ -7,14 +7,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/httpsource"
 )
 
 // The observed time gives way to a time that the body shows.
 func TestShown(t *testing.T) {
 	const observed = 1795172406257312345
-	mapping := (*record.Mapping)(nil).With(record.Names{Time: []string{"when"}})
+	mapping := (*meaning.Mapping)(nil).With(meaning.Names{Time: []string{"when"}})
 	for _, row := range []struct {
 		name string
 		body func(pcommon.Value)
@@ -39,7 +39,7 @@ func TestShown(t *testing.T) {
 		}, "2026-11-20T11:00:06.257312345Z"},
 		{"a time two days ahead", func(v pcommon.Value) { v.SetStr("2026-11-26T13:00:06.1Z x") }, "2026-11-20T11:00:06.257312345Z"},
 	} {
-		for _, fields := range []*record.Mapping{nil, mapping} {
+		for _, fields := range []*meaning.Mapping{nil, mapping} {
 			logs := one(func(_ pcommon.Map, _ pcommon.InstrumentationScope, r plog.LogRecord) {
 				r.SetObservedTimestamp(observed)
 				row.body(r.Body())

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/httpsource"
 )
 
@@ -88,7 +89,7 @@ func (l *Log) Rejected() (n int) {
 // Valid fails the test for each line that is no record.
 func (l *Log) Valid(t *testing.T) {
 	t.Helper()
-	p := record.NewParser()
+	p := meaning.NewReader()
 	for _, line := range l.Lines() {
 		if n, err := p.Scan([]byte(line)); err != nil || n != len(line) {
 			t.Errorf("%q: %v", line, err)

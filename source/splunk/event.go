@@ -3,45 +3,37 @@ package splunk
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 )
 
 // A sink makes records of the events that a decoder of JSON finds.
 type sink struct {
 	body.Sink
-	given        metadata // of the request
-	outer, inner *record.Parser
-	shared       int // bytes that the metadata of the request have added to the records so far
+	given, meta  metadata // of the request, and of an event
+	size         int      // of given
+	outer, inner *meaning.Reader
+	shared       body.Shared // what the metadata of the request add to the records
+	rest         []names.Pair
 }
 
-// maxShared is how many bytes the metadata of a request may add to its records.
-const maxShared = 128 << 20
-
-// share counts the metadata of the request for one more record, and reports whether there may be
-// one.
-func (s *sink) share() bool {
-	m := &s.given
-	s.shared += len(m.host) + len(m.source) + len(m.sourcetype) + len(m.index)
-	return s.shared <= maxShared
-}
-
-// tooMuch is the reason for rejecting a record beyond that.
-func tooMuch() body.Rejection {
-	return body.Rejection{Reason: fmt.Sprintf("the query adds over %d MiB to the events of this body; send fewer events together", maxShared>>20)}
-}
+// sharing is the metadata's part in the reason for rejecting a record.
+const sharing = "the query adds"
 
 // A rawSink makes records of the lines that a decoder of text finds. They have the metadata of the
 // request.
 type rawSink struct{ *sink }
 
 // Begin begins a line of text.
-func (s *rawSink) Begin(h record.Head) *record.Parts {
+func (s *rawSink) Begin(h meaning.Head) *meaning.Parts {
 	h.Renames = true
 	s.given.name(&h)
 	b := s.Sink.Begin(h)
-	if s.share() {
+	if s.shared.Add(s.size) {
 		s.given.add(b)
 	}
 	return b
@@ -52,19 +44,16 @@ func (s *rawSink) Object(raw []byte, end int) bool {
 	if _, err := s.outer.Scan(raw); err != nil {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
-	h, rest := s.outer.Head(s.Arrival())
-	h.Why = s.whyOf(s.outer)
-	b := s.Begin(h)
-	for key, value := range rest {
-		b.Member(key, value, "")
-	}
+	h, rest := body.HeadOf(s.Sink, s.outer, s.rest[:0])
+	s.rest = rest
+	s.Begin(h).AddAll(rest)
 	return s.Record(raw, 1, end)
 }
 
 // Record passes the record begun last.
 func (s *rawSink) Record(raw []byte, places, end int) bool {
-	if s.shared > maxShared {
-		return s.Reject(raw, tooMuch(), end)
+	if !s.shared.Fits() {
+		return s.Reject(raw, s.shared.Rejection(sharing), end)
 	}
 	return s.Sink.Record(raw, places, end)
 }
@@ -74,7 +63,8 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if _, err := s.outer.Scan(raw); err != nil {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
-	m := s.given
+	s.meta = append(s.meta[:0], s.given...)
+	m := s.meta
 	var event, fields, time []byte
 	for key, value := range s.outer.Members() {
 		switch string(key) {
@@ -84,74 +74,40 @@ func (s *sink) Object(raw []byte, end int) bool {
 			fields = value
 		case "time":
 			time = value
-		case "host":
-			m.host = value
-		case "source":
-			m.source = value
-		case "sourcetype":
-			m.sourcetype = value
-		case "index":
-			m.index = value
+		default:
+			if at := slices.IndexFunc(m, func(p names.Pair) bool { return p.Name == string(key) }); at >= 0 {
+				m[at] = names.MemberPair(key, value, "")
+			}
 		}
 	}
 	if len(event) == 0 || string(event) == "null" || string(event) == `""` {
 		return s.Reject(raw, body.Rejection{Reason: "the event has no member event"}, end)
 	}
-	h, rest, err := s.head(event)
+	h, err := s.head(event)
 	if err != nil {
 		return s.Reject(raw, body.Rejection{Reason: "the member event: " + err.Error()}, end)
 	}
-	original := s.setTime(&h, time)
+	original, timed := h.SetTime("time", time, s.Arrived())
+	if timed {
+		h.Why.Time().Note(meaning.FromProtocol, "time of the event")
+	}
 	extra, err := s.fields(fields, &h)
 	if err != nil {
 		return s.Reject(raw, body.Rejection{Reason: "the member fields: " + err.Error()}, end)
 	}
 	m.name(&h)
-	if !s.share() {
-		return s.Reject(raw, tooMuch(), end)
+	if !s.shared.Add(s.size) {
+		return s.Reject(raw, s.shared.Rejection(sharing), end)
 	}
 	b := s.Begin(h)
-	for _, f := range append(rest, extra...) {
-		b.Member(f.key, f.value, "")
-	}
+	b.AddAll(s.rest)
+	b.AddAll(extra)
 	m.add(b)
 	if len(original) > 0 {
 		b.Text("ts", original)
 	}
 	return s.Record(raw, 1, end)
 }
-
-// setTime gives a head the time of its event. It returns the text of that if it is none, or the other
-// time that the head had.
-func (s *sink) setTime(h *record.Head, time []byte) (original []byte) {
-	if ns, ok := record.ReadTime(time, s.Arrived()); ok {
-		if h.Time != 0 && h.Time != ns {
-			original = record.AppendTime(nil, h.Time)
-		}
-		h.Time = ns
-		h.Why.Time().Note(record.FromProtocol, "time of the event")
-		return original
-	}
-	if record.EmptyTime(time) {
-		return nil
-	}
-	text := record.TextOf(time)
-	h.Unread = h.Unread || h.Time == 0
-	h.Why.Time().Pass("time", text, record.NoTime)
-	return text
-}
-
-// name gives a head without a service that of the metadata.
-func (m *metadata) name(h *record.Head) {
-	if len(h.Service) > 0 {
-		return
-	}
-	h.Service = m.service()
-	h.Why.Service().Note(record.FromProtocol, "source, sourcetype or index")
-}
-
-// A field is a member of an object.
-type field struct{ key, value []byte }
 
 // objectIn returns the object that a text of JSON has, any other value as it is.
 func (s *sink) objectIn(value []byte) []byte {
@@ -186,68 +142,36 @@ func (s *sink) spread() []byte {
 	return append(event, message[1:]...)
 }
 
-// head returns the head and the fields of an event: of an object its members, also if that is in a
-// text, of anything else the text.
-func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
-	event = s.objectIn(event)
-	if event[0] != '{' {
-		h = record.Head{Msg: record.TextOf(event), Renames: true, Why: s.Why()}
-		h.Why.Message().Note(record.FromProtocol, "event")
-		return h, nil, nil
+// head returns the head of an event, and leaves its fields in rest: of an object its members, also if
+// that is in a text, of anything else the text.
+func (s *sink) head(event []byte) (h meaning.Head, err error) {
+	s.rest = s.rest[:0]
+	if event = s.objectIn(event); event[0] != '{' {
+		h = meaning.Head{Msg: record.TextOf(event), Renames: true, Why: s.Why()}
+		h.Why.Message().Note(meaning.FromProtocol, "event")
+		return h, nil
 	}
 	_, err = s.inner.Scan(event)
 	if object := s.spread(); object != nil {
 		_, err = s.inner.Scan(object)
 	}
-	if err != nil {
-		return h, nil, err
+	if err == nil {
+		h, s.rest = body.HeadOf(s.Sink, s.inner, s.rest)
 	}
-	h, members := s.inner.Head(s.Arrival())
-	h.Renames = true
-	h.Why = s.whyOf(s.inner)
-	for key, value := range members {
-		rest = append(rest, field{key, value})
-	}
-	return h, rest, nil
-}
-
-// whyOf explains the head that a parser has found, if somebody asks.
-func (s *sink) whyOf(p *record.Parser) *record.Why {
-	w := s.Why()
-	if w != nil {
-		*w = p.Why(s.Arrival())
-	}
-	return w
+	return h, err
 }
 
 // fields returns the indexed fields of an event. They may name its service and level.
-func (s *sink) fields(object []byte, h *record.Head) (fields []field, err error) {
+func (s *sink) fields(object []byte, h *meaning.Head) (fields []names.Pair, err error) {
 	if len(object) == 0 || object[0] != '{' {
 		return nil, nil
 	}
-	p := record.NewParser()
+	p := meaning.NewReader()
 	if _, err := p.Scan(object); err != nil {
 		return nil, err
 	}
-	given, best, before := len(h.Level) > 0, 0, field{}
 	for key, value := range p.Members() {
-		l, place := record.Other, 0
-		if !given {
-			l, place = record.FieldLevel(string(key), record.TextOf(value))
-		}
-		switch {
-		case len(h.Service) == 0 && (string(key) == "service" || string(key) == "service.name"):
-			h.Service = record.TextOf(value)
-			h.Why.Service().Note(record.FromField, string(key))
-		case l != record.Other && (best == 0 || place < best):
-			if best > 0 {
-				fields = append(fields, before)
-			}
-			best, before, h.Level = place, field{key, value}, []byte(l.String())
-			h.Why.Level().Note(record.FromField, string(key))
-		default:
-			fields = append(fields, field{key, value})
-		}
+		fields = append(fields, names.MemberPair(key, value, ""))
 	}
-	return fields, nil
+	return h.Take(fields, names.Common), nil
 }

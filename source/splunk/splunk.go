@@ -1,7 +1,7 @@
 // Package splunk is the protocol of Splunk's HTTP Event Collector: events in JSON at
 // /services/collector/event, text at /services/collector/raw, and the probe of its health.
 //
-// Make a [Protocol] with [New] and give it to a source of HTTP. An event becomes a record. Its
+// Make it with [New] and give it to a source of HTTP. An event becomes a record. Its
 // text is the message; of an event that is an object, the usual names of message, level and
 // service are recognised. The metadata host, source, sourcetype and index are fields, and so
 // are its indexed fields. The service is the event's own, or else the source, unless that is a
@@ -12,27 +12,22 @@
 package splunk
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strings"
 
-	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
 
-// Protocol is that of the HTTP Event Collector, an [httpsource.Protocol].
-type Protocol struct{}
-
 // New makes the protocol.
-func New() Protocol { return Protocol{} }
+func New() httpsource.Protocol { return httpsource.NewProtocol("splunk", exchange) }
 
-// Name implements [httpsource.Protocol].
-func (Protocol) Name() string { return "splunk" }
-
-// Exchange implements [httpsource.Protocol].
-func (Protocol) Exchange(r *http.Request) httpsource.Exchange {
+// exchange is that of a request, nil for a path of another protocol.
+func exchange(r *http.Request) httpsource.Exchange {
 	rest, ok := strings.CutPrefix(r.URL.Path, "/services/collector")
 	if !ok {
 		return nil
@@ -43,7 +38,7 @@ func (Protocol) Exchange(r *http.Request) httpsource.Exchange {
 	case "/raw":
 		return &events{r, true}
 	case "/health":
-		return health{r}
+		return httpsource.Probe{Request: r, Answer: health}
 	}
 	return nil
 }
@@ -61,9 +56,9 @@ func (x *events) Open() (in httpsource.Intake, err error) {
 		return in, httpsource.RefuseMethod("POST", "%s %s: events are sent with POST", x.r.Method, body.Short(x.r.URL.Path))
 	}
 	var given metadata
-	given, in.Scope = metadataOf(x.r.URL.Query())
+	given, in.Scope = httpsource.QueryPairs(x.r.URL.Query(), "host", "source", "sourcetype", "index")
 	decode := func(b []byte, to body.Sink) error {
-		s := &sink{Sink: to, given: given, outer: record.NewParser(), inner: record.NewParser()}
+		s := &sink{Sink: to, given: given, size: httpsource.SizeOf(given), outer: meaning.NewReader(), inner: meaning.NewReader()}
 		if x.raw {
 			return body.Text(b, &rawSink{s})
 		}
@@ -76,28 +71,26 @@ func (x *events) Open() (in httpsource.Intake, err error) {
 // Reply implements [httpsource.Exchange] with the codes of the collector
 // (https://docs.splunk.com/Documentation/Splunk/latest/Data/TroubleshootHTTPEventCollector).
 func (x *events) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	switch {
-	case refused != nil:
-		return refuse(h, refused)
-	case counts.Error != "":
-		return answer(h, http.StatusBadRequest, 6, "Invalid data format", counts.Failure())
+	switch status, reason := counts.Failed(refused); {
+	case status > 0:
+		return refuse(h, status, reason)
 	case counts.Accepted+counts.Rejected+counts.Expired == 0:
 		return answer(h, http.StatusBadRequest, 5, "No data", "")
 	}
 	return answer(h, http.StatusOK, 0, "Success", "")
 }
 
-func refuse(h http.Header, f *httpsource.Refusal) (int, []byte) {
-	switch f.Status {
+func refuse(h http.Header, status int, reason string) (int, []byte) {
+	switch status {
 	case http.StatusUnauthorized:
-		return answer(h, f.Status, 2, "Token is required: "+f.Reason, "") // clients show the text only
+		return answer(h, status, 2, "Token is required: "+reason, "") // clients show the text only
 	case http.StatusForbidden:
-		return answer(h, f.Status, 4, "Invalid token: "+f.Reason, "")
+		return answer(h, status, 4, "Invalid token: "+reason, "")
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		// The collector itself never answers 429.
-		return answer(h, http.StatusServiceUnavailable, 9, "Server is busy", f.Reason)
+		return answer(h, http.StatusServiceUnavailable, 9, "Server is busy", reason)
 	}
-	return answer(h, f.Status, 6, "Invalid data format", f.Reason)
+	return answer(h, status, 6, "Invalid data format", reason)
 }
 
 func answer(h http.Header, status, code int, text, reason string) (int, []byte) {
@@ -110,65 +103,32 @@ func answer(h http.Header, status, code int, text, reason string) (int, []byte) 
 	return status, b
 }
 
-// health is the probe of the collector's health.
-type health struct{ r *http.Request }
-
-// Open implements [httpsource.Exchange].
-func (x health) Open() (in httpsource.Intake, err error) {
-	in.Probe = true
-	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
-		return in, httpsource.RefuseMethod("GET, HEAD", "%s %s: want GET", x.r.Method, body.Short(x.r.URL.Path))
-	}
-	return in, nil
-}
-
-// Reply implements [httpsource.Exchange].
-func (health) Reply(h http.Header, _ *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	if refused != nil {
-		return refuse(h, refused)
+// health answers the probe of the collector's health.
+func health(h http.Header, status int, reason string) (int, []byte) {
+	if status > 0 {
+		return refuse(h, status, reason)
 	}
 	return answer(h, http.StatusOK, 17, "HEC is healthy", "")
 }
 
-// metadata are the four words of the collector about an event, as JSON; nil if one is missing.
-type metadata struct{ host, source, sourcetype, index []byte }
-
-// metadataOf returns the metadata in a query, which are for all events of a request, and the
-// query without its other parameters.
-func metadataOf(q url.Values) (m metadata, scope string) {
-	known := url.Values{}
-	for name, to := range m.named() {
-		if text := q.Get(name); text != "" {
-			*to = append(record.AppendEscaped([]byte{'"'}, []byte(text)), '"')
-			known.Set(name, text)
-		}
-	}
-	return m, known.Encode()
-}
+// metadata are the four words of the collector about an event: host, source, sourcetype and index.
+type metadata []names.Pair
 
 // add adds the metadata to a record.
-func (m *metadata) add(b *record.Parts) {
-	for _, f := range []field{{[]byte("host"), m.host}, {[]byte("source"), m.source}, {[]byte("sourcetype"), m.sourcetype}, {[]byte("index"), m.index}} {
-		if f.value != nil {
-			b.Member(f.key, f.value, "")
+func (m metadata) add(b *meaning.Parts) {
+	for i := range m {
+		if m[i].Value != nil {
+			b.Add(&m[i])
 		}
 	}
 }
 
-func (m *metadata) named() map[string]*[]byte {
-	return map[string]*[]byte{"host": &m.host, "source": &m.source, "sourcetype": &m.sourcetype, "index": &m.index}
-}
-
-// service returns the service of events that name none. A source may be the path of a file.
-func (m *metadata) service() []byte {
-	source := record.TextOf(m.source)
-	if len(source) > 0 && !strings.ContainsAny(string(source), `/\`) {
-		return source
-	}
-	for _, word := range [][]byte{m.sourcetype, m.index} {
-		if text := record.TextOf(word); len(text) > 0 {
-			return text
+// name gives a head without a service that of the metadata. A source may be the path of a file.
+func (m metadata) name(h *meaning.Head) {
+	for i := 1; i < len(m) && len(h.Service) == 0; i++ {
+		if text := m[i].Text(); i > 1 || !bytes.ContainsAny(text, `/\`) {
+			h.Service = text
+			h.Why.Service().Note(meaning.FromProtocol, "source, sourcetype or index")
 		}
 	}
-	return nil
 }

@@ -5,11 +5,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
+	"blobtail/record/names"
 	"blobtail/record/text"
 	"blobtail/record/times"
 	"blobtail/source/body"
@@ -43,8 +44,10 @@ type batch struct {
 	turn   chan struct{} // holds the goroutine that uses the rest
 	g      *body.Gatherer
 	parser parser
-	inner  *record.Parser // of a message that is an object
-	names  names
+	inner  *meaning.Reader // of a message that is an object
+	rest   []names.Pair    // its members that are fields
+	names  body.Names      // of the fields of parameters
+	name   []byte
 	may    map[string]bool // services by the names of applications
 	value  []byte
 	digit  [1]byte
@@ -53,8 +56,8 @@ type batch struct {
 func newBatch(s *Source) *batch {
 	return &batch{
 		s: s, begun: make(chan struct{}, 1), turn: make(chan struct{}, 1), waiting: make(chan record.Receipt, mostInFlight),
-		g: body.NewGatherer(), inner: record.NewParser(), parser: parser{times: times.Reader{Zone: s.o.Zone}},
-		names: newNames(), may: make(map[string]bool),
+		g: body.NewGatherer(), inner: meaning.NewReader(), parser: parser{times: times.Reader{Zone: s.o.Zone}},
+		names: body.Names{}, may: make(map[string]bool),
 	}
 }
 
@@ -141,10 +144,10 @@ func (b *batch) record(raw []byte, from *peer) {
 		b.g.Reject(raw, body.Rejection{Reason: badStart}, 0)
 		return
 	}
-	var h record.Head
-	var members iter.Seq2[[]byte, []byte]
-	if m.plain || m.app == nil {
-		if h, members = b.object(&m); members == nil && m.plain {
+	var h meaning.Head
+	object := false
+	if b.rest = b.rest[:0]; m.plain || m.app == nil {
+		if h, object = b.object(&m); !object && m.plain {
 			b.s.metrics.plain.Inc()
 			m.time, _ = text.Time(&b.parser.times, m.msg) // FortiGate has it in pairs
 		}
@@ -154,27 +157,21 @@ func (b *batch) record(raw []byte, from *peer) {
 		return
 	}
 	h.Service, h.Time, h.Renames = m.app, cmp.Or(h.Time, m.time), true
-	if members == nil {
-		h.Msg = m.msg
+	if !object {
+		h.Msg, h.Why = m.msg, b.why(&m)
 	}
 	// A device's clock may be wrong, and the device does not send its messages again.
 	wrong := h.Time > b.parser.times.Now+record.MaxAhead.Nanoseconds()
 	if wrong {
 		h.Time, h.Unread = 0, true
+		h.Why.Time().Pass("ts", m.stamp, meaning.TooFarAhead)
 	}
 	if m.priority >= 0 && len(h.Level) == 0 {
 		b.digit[0] = '0' + byte(m.priority%8)
-		h.Level, h.Assumed = b.digit[:], m.priority%8 == 5 || m.priority%8 == 6 // of rsyslog's files, of logger
-	}
-	if members == nil {
-		h.Why = b.why(&m, wrong)
+		h.Level, h.Assumed = b.digit[:], true // files of rsyslog, and logger, have all under notice or info
 	}
 	parts := b.g.Begin(h)
-	if members != nil {
-		for key, value := range members {
-			parts.Member(key, value, "")
-		}
-	}
+	parts.AddAll(b.rest)
 	host := m.host
 	if host == nil {
 		host = from.host
@@ -195,54 +192,47 @@ func (b *batch) record(raw []byte, from *peer) {
 	b.g.Record(raw, 1, 0)
 }
 
-// object returns the head and the other members of a message without a header, or without an
-// application, whose text is an object, as loggers of JSON write to a socket; nil for another. Its
-// service is that of the tag, of the object, or its name.
-func (b *batch) object(m *message) (h record.Head, rest iter.Seq2[[]byte, []byte]) {
-	text := bytes.TrimSpace(m.msg)
-	if !bytes.HasPrefix(text, []byte("{")) {
-		return h, nil
+// object returns the head of a message without a header, or without an application, whose text is an
+// object, as loggers of JSON write to a socket, and leaves its other members in rest. ok is false for
+// another. Its service is that of the tag, of the object, or its name.
+func (b *batch) object(m *message) (h meaning.Head, ok bool) {
+	object := bytes.TrimSpace(m.msg)
+	if !bytes.HasPrefix(object, []byte("{")) {
+		return h, false
 	}
-	if n, err := b.inner.Scan(text); err != nil || n < len(text) {
-		return h, nil
+	if n, err := b.inner.Scan(object); err != nil || n < len(object) {
+		return h, false
 	}
-	h, rest = b.inner.Head(b.g.Arrival())
-	why := b.inner.Why(b.g.Arrival())
+	h, b.rest = body.HeadOf(b.g, b.inner, b.rest)
 	name := h.Service
-	for key, value := range rest {
-		if string(key) == "name" && len(name) == 0 && record.IsString(value) {
-			name = record.TextOf(value)
-			why.Service().Note(record.FromField, "name")
+	for i := range b.rest {
+		if p := &b.rest[i]; p.Name == "name" && len(name) == 0 && record.IsString(p.Value) {
+			name = p.Text()
+			h.Why.Service().Note(meaning.FromField, "name")
 		}
 	}
 	if len(m.app) == 0 {
 		m.app = name
 	} else {
-		if why.Service().Note(record.FromProtocol, "the application's name"); !bytes.Equal(h.Service, m.app) {
+		if h.Why.Service().Note(meaning.FromProtocol, "the application's name"); !bytes.Equal(h.Service, m.app) {
 			m.own = h.Service
 		}
 	}
-	if h.Why = b.g.Why(); h.Why != nil {
-		*h.Why = why
-	}
-	return h, rest
+	return h, true
 }
 
-// why explains the head of a message. wrong says that its time is too far ahead.
-func (b *batch) why(m *message, wrong bool) *record.Why {
+// why explains the head of a message.
+func (b *batch) why(m *message) *meaning.Why {
 	w := b.g.Why()
 	w.Named("the header of syslog", "the priority of syslog", "the text behind the header", "the application's name")
 	if m.plain {
-		w.Time().Note(record.FromText, "")
-		w.Message().Note(record.FromProtocol, "all of the message: it has no header that could be read")
-	}
-	if wrong {
-		w.Time().Pass("ts", m.stamp, record.TooFarAhead)
+		w.Time().Note(meaning.FromText, "")
+		w.Message().Note(meaning.FromProtocol, "all of the message: it has no header that could be read")
 	}
 	return w
 }
 
-func member(parts *record.Parts, key string, value []byte) {
+func member(parts *meaning.Parts, key string, value []byte) {
 	if len(value) > 0 {
 		parts.Text(key, value)
 	}
@@ -263,7 +253,7 @@ func facility(n int) []byte {
 
 // mayWrite reports whether the service of an application may be written.
 func (b *batch) mayWrite(app []byte) bool {
-	const most = 1024
+	const most, longest = 1024, 256
 	if len(b.s.o.Services) == 0 {
 		return true
 	}
@@ -274,7 +264,7 @@ func (b *batch) mayWrite(app []byte) bool {
 	if len(b.may) >= most {
 		clear(b.may)
 	}
-	if len(app) <= longestName {
+	if len(app) <= longest {
 		b.may[string(app)] = may
 	}
 	return may
@@ -313,7 +303,7 @@ func (b *batch) serviceOf(app []byte) string {
 
 // data adds the parameters of structured data as fields, named by their element and
 // themselves. An element without parameters is a value of the field sd.
-func (b *batch) data(parts *record.Parts, data []byte) {
+func (b *batch) data(parts *meaning.Parts, data []byte) {
 	for params := 0; len(data) > 0; data = data[1:] {
 		whole := data
 		id := data[1 : 1+nameLen(data[1:])]
@@ -330,7 +320,8 @@ func (b *batch) data(parts *record.Parts, data []byte) {
 				return
 			}
 			n := nameLen(data)
-			key := b.names.key(id, data[:n])
+			b.name = append(append(append(b.name[:0], id...), '.'), data[:n]...)
+			key := b.names.Of(b.name)
 			data = data[n+2:]
 			n = quotedLen(data)
 			b.value = appendValue(b.value[:0], data[:n])
@@ -400,34 +391,4 @@ func (b *batch) close() {
 	defer func() { <-b.turn }()
 	b.flush()
 	close(b.waiting)
-}
-
-const (
-	mostNames   = 4096
-	longestName = 256
-)
-
-// names keeps the names of fields, so that they are allocated once.
-type names struct {
-	known map[string]string
-	text  []byte
-}
-
-func newNames() names { return names{known: make(map[string]string)} }
-
-// key is the name of the field of a parameter: id.name.
-func (n *names) key(id, name []byte) string {
-	n.text = append(append(append(n.text[:0], id...), '.'), name...)
-	if key, ok := n.known[string(n.text)]; ok {
-		return key
-	}
-	key := string(n.text)
-	if len(key) > longestName {
-		return key
-	}
-	if len(n.known) >= mostNames {
-		clear(n.known)
-	}
-	n.known[key] = key
-	return key
 }

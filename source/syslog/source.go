@@ -36,7 +36,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"blobtail/internal/count"
-	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/body"
 )
 
@@ -68,7 +68,7 @@ type Options struct {
 	// Watch is told of each record. Nil: nobody is.
 	Watch body.Watch
 	// Fields has names of fields that are tried before the known ones. Nil: there are none.
-	Fields *record.Mapping
+	Fields *meaning.Mapping
 	// Zone is the zone of times without one. Nil: that of the host.
 	Zone *time.Location
 	// MaxConns is how many connections may be open. One more is closed at once. 0: 1,000.

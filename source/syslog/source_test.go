@@ -18,6 +18,7 @@ import (
 	"blobtail/internal/count"
 	"blobtail/internal/dev/testkit"
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/source/syslog"
 )
 
@@ -467,7 +468,7 @@ func TestMemory(t *testing.T) {
 // Structured data has parts of the head under names that the operator gives. A service that a
 // field names has to be one of those that may be written.
 func TestFields(t *testing.T) {
-	o := syslog.Options{Services: []string{"shop"}, Fields: record.NewMapping([]record.Naming{{Names: record.Names{
+	o := syslog.Options{Services: []string{"shop"}, Fields: meaning.NewMapping([]meaning.Naming{{Names: meaning.Names{
 		Time: []string{"x@1.when"}, Level: []string{"x@1.prio", "prio"}, Service: []string{"x@1.team"},
 	}}})}
 	got := stored(t, o, `<13>1 2026-11-20T15:04:05Z h web - - [x@1 when="2026-11-20T10:00:00Z" prio="error" team="shop"] one`+"\n"+

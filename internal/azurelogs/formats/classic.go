@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/times"
 )
 
@@ -296,9 +297,9 @@ func (t *Translator) classic(dst, entry []byte) (line []byte, stamp record.Stamp
 		return dst, stamp, &MalformedError{fmt.Sprintf("%.40q is no time", at[startTime].text)}
 	}
 	t.setID(entry, at[requestID].text, at[operationNo].text)
-	parts := t.parser.Begin(dst, record.Head{
+	parts := t.parser.Begin(dst, meaning.Head{
 		Time: ns, Level: []byte(statusLevel(at[httpStatus].text, at[requestStatus].text).String()), Msg: t.classicMessage(),
-	}, &record.Defaults{Service: t.service})
+	}, &t.of)
 	for i, name := range t.names[:len(at)] {
 		if n, ok := wholeNumber(at[i].text); ok && numeric(i) {
 			parts.Int(name, n)

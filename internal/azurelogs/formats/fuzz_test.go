@@ -11,6 +11,7 @@ import (
 
 	"blobtail/internal/azurelogs/formats"
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 // entries cuts a blob. If slowly, its parts come one after another.
@@ -70,7 +71,7 @@ func fuzz(f *testing.F, kind formats.Kind) {
 			if err != nil || !bytes.Equal(again, line) {
 				t.Fatalf("another translator makes %q, %v of it, not %q", again, err, line)
 			}
-			if _, err := record.NewParser().Scan(line); err != nil && len(line) < record.MaxRecord {
+			if _, err := meaning.NewReader().Scan(line); err != nil && len(line) < record.MaxRecord {
 				t.Fatalf("%v: %q", err, line)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/times"
 )
 
@@ -31,7 +32,7 @@ func (t *Translator) resource(dst, entry []byte, made bool) (line []byte, stamp 
 	if blanks(entry[n:]) < len(entry[n:]) {
 		return dst, stamp, &MalformedError{"text behind the JSON object"}
 	}
-	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], &record.Defaults{Service: t.service, ForeignTs: true})
+	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], &t.of)
 	word := append(t.word[:0], t.parser.Level()...)
 	t.word = word
 	if !stamp.OwnTime {
@@ -114,7 +115,7 @@ func (t *Translator) readTime(value []byte) (ns int64, part times.Part) {
 	if record.IsString(value) {
 		return t.times.Read(record.TextOf(value))
 	}
-	if ns, ok := record.ReadTime(value, 0); ok {
+	if ns, ok := meaning.ReadTime(value, 0); ok {
 		return ns, times.Full
 	}
 	return 0, times.None
@@ -246,11 +247,9 @@ func (t *Translator) level(s *summary, word, own []byte) (level record.Level, ke
 	text := unquoted(word)
 	kept = len(text) > 0 && string(text) != "null"
 	for _, text := range [...][]byte{own, s.text, s.result} {
-		if t.Shows != nil && len(text) > 0 {
-			t.text = record.AppendUnescaped(t.text[:0], text)
-			if l := t.Shows(t.text); l != record.Other {
-				return l, kept
-			}
+		t.text = record.AppendUnescaped(t.text[:0], text)
+		if _, l := t.parser.Seek(t.text, &meaning.Defaults{}, true); l != record.Other {
+			return l, kept
 		}
 	}
 	switch string(s.operation) {

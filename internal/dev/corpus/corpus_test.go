@@ -16,6 +16,7 @@ import (
 
 	"blobtail/internal/dev/corpus"
 	"blobtail/record"
+	"blobtail/record/meaning"
 )
 
 func write(t *testing.T, o corpus.Options) ([]byte, *corpus.Answers) {
@@ -46,7 +47,7 @@ func TestAnswers(t *testing.T) {
 	for _, odd := range []bool{false, true} {
 		o := corpus.Options{Seed: 7, Records: 20_000, Services: 3, From: from, Span: 20 * time.Minute, Odd: odd}
 		text, a := write(t, o)
-		p, per, minutes, forms := record.NewParser(), map[string]int{}, map[string][5]int{}, 0
+		p, per, minutes, forms := meaning.NewReader(), map[string]int{}, map[string][5]int{}, 0
 		window := corpus.NewWindow("", from.Add(10*time.Minute), 2*time.Minute)
 		var newest []corpus.Record
 		i := 0
@@ -59,7 +60,7 @@ func TestAnswers(t *testing.T) {
 			if _, err := p.Scan(line); err != nil {
 				t.Fatal(err)
 			}
-			stored, got := p.AppendLine(nil, &record.Defaults{})
+			stored, got := p.AppendLine(nil, &meaning.Defaults{})
 			if got.Time != r.Time || got.Service != r.Service || got.Level != r.Level || !bytes.Contains(line, []byte(`"`+r.ID+`"`)) {
 				t.Fatalf("%s says %+v, the corpus says %+v", line, got, r)
 			}

@@ -24,6 +24,7 @@ import (
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed"
 	"blobtail/record"
+	"blobtail/record/meaning"
 	"blobtail/record/origin"
 	"blobtail/storage"
 	"blobtail/storage/fsys/simdisk"
@@ -168,7 +169,7 @@ func (h *House) Request(lines ...Line) *record.Request {
 	h.t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r, parser, now := &record.Request{}, record.NewParser(), h.Now()
+	r, parser, now := &record.Request{}, meaning.NewReader(), h.Now()
 	places := map[string]int{}
 	for _, l := range lines {
 		if l.Time.IsZero() {
@@ -191,7 +192,7 @@ func (h *House) Request(lines ...Line) *record.Request {
 		if _, err := parser.Scan([]byte(source)); err != nil {
 			h.t.Fatalf("%s: %v", source, err)
 		}
-		r.Data, _ = parser.AppendLine(r.Data, &record.Defaults{Service: l.Service, Time: at})
+		r.Data, _ = parser.AppendLine(r.Data, &meaning.Defaults{Service: l.Service, Time: at})
 		r.Lines = append(r.Lines, record.Line{Time: at, Off: uint32(off), Len: uint32(len(r.Data) - off), Service: uint32(place)})
 	}
 	h.sent++
