@@ -10,19 +10,16 @@ import (
 // a bar, brackets, the priority of syslog.
 func IsHead(s []byte) bool {
 	for at := SkipColours(s, 0); at < len(s); {
-		next := at
-		for next < len(s) && IsNameByte(s[next]) {
-			next++
+		n := 0
+		if c := s[at]; c == '[' || c == '(' || c == '<' {
+			_, n, _ = marks.find(s[at:])
+		} else {
+			n = prefixOf(s[at:])
 		}
-		if bar := SkipBlanks(s, next); next > at && bar < len(s) && s[bar] == '|' {
-			next = SkipBlanks(s, bar+1)
-		} else if next = at; s[at] == '[' || s[at] == '(' || s[at] == '<' {
-			next = skipMark(s, at)
-		}
-		if next == at {
+		if n == 0 {
 			return false
 		}
-		at = next
+		at = SkipBlanks(s, at+n)
 	}
 	return true
 }
@@ -37,7 +34,7 @@ func isAccess(before, behind []byte) bool {
 	address, dash, prose, first := false, false, false, []byte(nil)
 	for word := range bytes.FieldsSeq(before) {
 		dash, address = dash || string(word) == "-", address || isAddress(word)
-		prose = prose || first != nil && !dash && allLetters(word)
+		prose = prose || first != nil && !dash && all(word, isLetter)
 		if first == nil {
 			first = word
 		}
@@ -60,7 +57,11 @@ func isAddress(word []byte) bool { return hasDigit(word) && bytes.ContainsAny(wo
 
 // accessTime finds the time of an access log: a date with slashes or of ctime, in brackets or,
 // behind an address, without.
-func accessTime(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
+//
+//	192.0.2.1 - - [20/Nov/2026:15:04:05 +0100] "GET / HTTP/1.1" 200 12    nginx, Apache, Traefik
+//	192.0.2.1 - 20/Nov/2026:15:04:05 +0100 "GET / HTTP/1.1" 200           PHP-FPM
+func (t *Stamp) accessTime(r *times.Reader, line []byte, from int) bool {
+	line = line[from:]
 	head := line[:min(len(line), longestHead)]
 	mark := byte('[')
 	if len(line) > 0 && IsDigit(line[0]) && bytes.IndexByte(head, mark) < 0 {
@@ -78,8 +79,9 @@ func accessTime(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 			break
 		}
 		if ns, n := r.Prefix(line[at+1:]); n > 0 {
-			return line[at+1 : at+1+n], ns, true
+			t.Text, t.NS, t.Head = line[at+1:at+1+n], ns, isAccess(line[:at], line[at+1+n:])
+			return true
 		}
 	}
-	return nil, 0, false
+	return false
 }

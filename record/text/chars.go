@@ -14,6 +14,7 @@ func SkipBlanks(b []byte, off int) int {
 	return off
 }
 
+// IsDigit reports whether a byte is a digit of ASCII.
 func IsDigit(c byte) bool { return c-'0' < 10 }
 
 // IsWord reports whether a letter or a digit is at a place.
@@ -21,6 +22,7 @@ func IsWord(s []byte, at int) bool {
 	return at < len(s) && (IsDigit(s[at]) || (s[at]|0x20)-'a' < 26)
 }
 
+// LineEnd is where the line ends that off is in.
 func LineEnd(body []byte, off int) int {
 	if i := bytes.IndexByte(body[off:], '\n'); i >= 0 {
 		return off + i
@@ -28,6 +30,7 @@ func LineEnd(body []byte, off int) int {
 	return len(body)
 }
 
+// LooksLikeObject reports whether a text begins as an object of JSON does.
 func LooksLikeObject(b []byte) bool {
 	if len(b) == 0 || b[0] != '{' {
 		return false
@@ -36,63 +39,48 @@ func LooksLikeObject(b []byte) bool {
 	return i < len(b) && (b[i] == '"' || b[i] == '}')
 }
 
-func AllDigits(s []byte) bool {
+// all reports whether a text has bytes of a kind, and no others.
+func all(s []byte, is func(c byte) bool) bool {
 	for _, c := range s {
-		if !IsDigit(c) {
+		if !is(c) {
 			return false
 		}
 	}
 	return len(s) > 0
 }
 
-func allLetters(s []byte) bool {
-	for _, c := range s {
-		if (c|0x20)-'a' >= 26 {
-			return false
-		}
-	}
-	return len(s) > 0
-}
+func isUpper(c byte) bool   { return c-'A' < 26 }
+func isLetter(c byte) bool  { return (c|0x20)-'a' < 26 }
+func isHigh(c byte) bool    { return c >= 0x80 }
+func isNoDigit(c byte) bool { return !IsDigit(c) }
+func isPlain(c byte) bool   { return !isLetter(c) && !IsDigit(c) && c < 0x80 }
 
-func allUpper(s []byte) bool {
-	for _, c := range s {
-		if c-'A' >= 26 {
-			return false
-		}
-	}
-	return len(s) > 0
-}
+// AllDigits reports whether a text is digits.
+func AllDigits(s []byte) bool { return all(s, IsDigit) }
 
-func hasDigit(word []byte) bool {
-	for _, c := range word {
-		if IsDigit(c) {
-			return true
-		}
-	}
-	return false
-}
+func allUpper(s []byte) bool { return all(s, isUpper) }
 
-func hasLetterOrDigit(word []byte) bool {
-	for _, c := range word {
-		if (c|0x20)-'a' < 26 || IsDigit(c) || c >= 0x80 {
-			return true
-		}
-	}
-	return false
-}
+func hasDigit(s []byte) bool { return len(s) > 0 && !all(s, isNoDigit) }
 
 // IsNameByte reports whether a byte may be in a word, such as the name of a logger.
 func IsNameByte(c byte) bool {
-	switch c {
-	case '.', '_', '-', '/', '#', '@', '$', '*', '\'', '&', '+', '=', '%':
-		return true
+	const (
+		low  = 0x3ff<<'0' | 1<<'.' | 1<<'-' | 1<<'/' | 1<<'#' | 1<<'$' | 1<<'*' | 1<<'\'' | 1<<'&' | 1<<'+' | 1<<'=' | 1<<'%'
+		high = 0x3ffffff<<('A'-64) | 0x3ffffff<<('a'-64) | 1<<('_'-64) | 1<<('@'-64)
+	)
+	switch {
+	case c < 64:
+		return uint64(low)>>c&1 != 0
+	case c < 128:
+		return uint64(high)>>(c-64)&1 != 0
 	}
-	return IsDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
+	return true
 }
 
 // isClock reports whether a word is the hour of a clock such as 15:04:05.
 func isClock(word, behind []byte) bool {
-	return len(word) == 2 && AllDigits(word) && len(behind) >= 6 && behind[0] == ':' && AllDigits(behind[1:3]) && behind[3] == ':' && AllDigits(behind[4:6])
+	return len(word) == 2 && AllDigits(word) && len(behind) >= 6 &&
+		behind[0] == ':' && AllDigits(behind[1:3]) && behind[3] == ':' && AllDigits(behind[4:6])
 }
 
 // IsCalendar reports whether a word is a month or a day of the week, as in the times of
@@ -111,14 +99,13 @@ func isDate(word []byte) bool {
 	if len(word) < len("1-1-2026") || len(word) > len("20-Nov-2026") || !IsDigit(word[0]) {
 		return false
 	}
-	day, rest, ok := bytes.Cut(word, []byte{'-'})
-	sep := byte('-')
-	if !ok {
-		sep = '/'
-		day, rest, ok = bytes.Cut(word, []byte{sep})
+	sep := []byte("-")
+	if bytes.IndexByte(word, '-') < 0 {
+		sep = []byte("/")
 	}
-	month, year, more := bytes.Cut(rest, []byte{sep})
-	return ok && more && AllDigits(day) && AllDigits(year) && (AllDigits(month) || IsCalendar(month))
+	day, rest, _ := bytes.Cut(word, sep)
+	month, year, ok := bytes.Cut(rest, sep)
+	return ok && AllDigits(day) && AllDigits(year) && (AllDigits(month) || IsCalendar(month))
 }
 
 // LooksTimed reports whether a line begins with a date and a clock in digits.
@@ -161,6 +148,7 @@ func SkipColours(line []byte, at int) int {
 	}
 }
 
+// SkipSpace skips the white space of JSON.
 func SkipSpace(b []byte, off int) int {
 	for off < len(b) && (b[off] == ' ' || b[off] == '\n' || b[off] == '\r' || b[off] == '\t') {
 		off++

@@ -12,11 +12,7 @@ import (
 // logfmtLevel finds the value of level, lvl or severity in a line of logfmt. ok is false if
 // the line is none: each word has to be a pair.
 func logfmtLevel(line []byte) (word []byte, ok bool) {
-	at := 0
-	for at < len(line) && (line[at] == '"' || line[at] == ']' || line[at] == ')') { // behind a time
-		at++
-	}
-	for p := (pairs{line: line, at: at}); ; {
+	for p := (pairs{line: behindTime(line)}); ; {
 		key, value, more := p.next()
 		if !more {
 			return nil, false
@@ -29,42 +25,33 @@ func logfmtLevel(line []byte) (word []byte, ok bool) {
 	}
 }
 
+// behindTime is a line without the blanks and the marks behind its time.
+func behindTime(line []byte) []byte {
+	for len(line) > 0 && (line[0] == ' ' || line[0] == '"' || line[0] == ']' || line[0] == ')') {
+		line = line[1:]
+	}
+	return line
+}
+
 // pairs goes through the pairs of a line of logfmt.
 type pairs struct {
 	line []byte
 	at   int
 }
 
-// next returns the next pair. more is false at the end, and at a word that is no pair.
+// next returns the next pair, behind blanks. more is false at the end, and at a word that is no pair.
 func (p *pairs) next() (key, value []byte, more bool) {
-	line := p.line
-	key, at := pairKey(line, p.at)
-	if key == nil {
-		return nil, nil, false
-	}
-	value = line[at : at+logfmtValue(line[at:])]
-	p.at = at + len(value)
-	return key, value, true
-}
-
-// isPair reports whether a line begins with a pair of logfmt.
-func isPair(line []byte) bool {
-	key, _ := pairKey(line, 0)
-	return key != nil
-}
-
-// pairKey returns the key of the pair of logfmt behind the blanks at a place, and where its value
-// begins; nil for none.
-func pairKey(line []byte, at int) (key []byte, value int) {
-	at = SkipBlanks(line, at)
-	from := at
+	line, from := p.line, SkipBlanks(p.line, p.at)
+	at := from
 	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
 		at++
 	}
 	if at == from || at == len(line) || line[at] != '=' {
-		return nil, 0
+		return nil, nil, false
 	}
-	return line[from:at], at + 1
+	value = line[at+1 : at+1+logfmtValue(line[at+1:])]
+	p.at = at + 1 + len(value)
+	return line[from:at], value, true
 }
 
 // logfmtValue is the length of a value of logfmt, with its quotes.
@@ -93,7 +80,7 @@ func NamedLevel(msg []byte, names []string) (word []byte) {
 	var r times.Reader
 	var at Stamp
 	at.Read(&r, withoutColours(msg[:LineEnd(msg, 0)]))
-	line := bytes.TrimLeft(at.Rest, `"])`) // behind a time
+	line := behindTime(at.Rest)
 	best := len(names)
 	p := pairs{line: line}
 	for {

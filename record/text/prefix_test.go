@@ -7,17 +7,20 @@ import (
 
 // Each form of a prefix has its example, and no form before it takes the example.
 func TestPrefixes(t *testing.T) {
-	for _, p := range prefixes {
-		n := SkipPrefix([]byte(p.line), 0)
-		if own, _, _ := fit(p.form, []byte(p.line)); n == 0 || n != own {
-			t.Errorf("%q: the prefix has %d bytes, that of its form %q %d", p.line, n, p.form, own)
-		}
-		if rest := p.line[n:]; !strings.HasSuffix(rest, "text") || len(rest) > 4 && !strings.Contains(rest[:8], "20") && rest[0] != '[' {
-			t.Errorf("%q: behind the prefix is %q", p.line, rest)
-		}
-		coloured := "\x1b[36m" + p.line[:n] + "\x1b[0m" + p.line[n:]
-		if got := SkipPrefix([]byte(coloured), 0); coloured[got:] != p.line[n:] {
-			t.Errorf("%q: behind the prefix is %q", coloured, coloured[got:])
+	for key, rows := range prefixes {
+		for i := range rows {
+			p, line := &rows[i], rows[i].line
+			n := SkipPrefix([]byte(line), 0)
+			if f, _, _ := prefixes.find([]byte(line)); n == 0 || f != p || int(kindOf([]byte(line))) != key && int(line[0]) != key {
+				t.Errorf("%q: the prefix has %d bytes, and is not of the form %q", line, n, p.signs)
+			}
+			if rest := line[n:]; !strings.HasSuffix(rest, "text") || len(rest) > 4 && !strings.Contains(rest[:8], "20") && rest[0] != '[' {
+				t.Errorf("%q: behind the prefix is %q", line, rest)
+			}
+			coloured := "\x1b[36m" + line[:n] + "\x1b[0m" + line[n:]
+			if got := SkipPrefix([]byte(coloured), 0); coloured[got:] != line[n:] {
+				t.Errorf("%q: behind the prefix is %q", coloured, coloured[got:])
+			}
 		}
 	}
 	for _, line := range []string{

@@ -25,7 +25,7 @@ func Sentence(s []byte) (level []byte, ok bool) {
 	if IsCalendar(s[:n]) || MayStart(s) || s[0] == 'S' && s[1] == 'I' || s[len(s)-1] == '\'' {
 		return nil, false
 	}
-	if _, digits := number(s[n+1:], false); digits > 0 { // Unix time behind a mark
+	if _, digits := unix(s, n+1, false, 0); digits > 0 { // Unix time behind a mark
 		return nil, false
 	}
 	for _, c := range s[n:min(len(s), longestHead)] {

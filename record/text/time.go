@@ -65,177 +65,129 @@ func IsIndented(line []byte) bool {
 // find finds the time of a line, whether it is believed or not.
 func (t *Stamp) find(r *times.Reader, line []byte) (ok bool) {
 	at := SkipColours(line, 0)
-	key := false
-	if at < len(line) && line[at] == 't' {
-		for _, name := range [...]string{"time=", "ts=", "timestamp=", "t="} {
-			if bytes.HasPrefix(line[at:], []byte(name)) {
-				at, key = at+len(name), true
-				break
-			}
-		}
-	}
-	start := at
-	if at < len(line) && (line[at] == '[' || line[at] == '(' || line[at] == '"' || line[at] == '<') {
-		at++
-	}
-	if ns, n := r.Prefix(line[at:]); n > 0 && !isShort(line[at:], n) {
-		return t.at(line, at, n, ns)
-	}
-	if key || at < len(line) && IsDigit(line[at]) {
-		if ns, n := number(line[at:], key); n > 0 {
-			return t.at(line, at, n, ns)
-		}
-		if ns, n := seconds(line, at, r.Now); n > 0 {
-			return t.at(line, at, n, ns)
-		}
-	}
-	if start < len(line) && line[start] == 'd' {
-		if text, ns, ok := apart(r, line[start:]); ok {
-			t.Text, t.NS, t.Head = text, ns, true
-			return true
-		}
-	}
-	if text, ns, head, ok := inside(r, line[start:]); ok {
-		t.Text, t.NS, t.Head = text, ns, head
-		return true
-	}
-	text, ns, ok := marked(r, line[start:])
-	if ok {
-		t.Rest, t.Text, t.NS, t.Head = restBehind(r, line, text), text, ns, true
-	}
-	return ok
+	return t.first(r, line, at, false) || t.pairTime(r, line, at) || t.accessTime(r, line, at) || t.marked(r, line, at)
 }
 
-// at sets the time that stands at a place of a line.
-func (t *Stamp) at(line []byte, at, n int, ns int64) bool {
-	t.Rest, t.Text, t.NS, t.Head = restOf(line, at, n), line[at:at+n], ns, true
+// first finds the time at a place of a line, perhaps in a bracket. The line behind it has the level, but
+// for the words of syslog without the comma of Java, and where the time is a part of the level's form, as
+// in I1120 15:04:05.
+func (t *Stamp) first(r *times.Reader, line []byte, at int, key bool) bool {
+	if at < len(line) && bytes.IndexByte([]byte("[(\"<"), line[at]) >= 0 {
+		at++
+	}
+	if !t.at(r, line, at, key) || isShort(line[at:]) {
+		*t = Stamp{Rest: line}
+		return false
+	}
+	if IsDigit(line[at]) || bytes.IndexByte(t.Text, ',') > 0 {
+		t.Rest = line[at+len(t.Text):]
+	}
 	return true
 }
 
-// restOf is the line behind its time, or the whole line if the time is a part of the level's
-// form, as in I1120 15:04:05, or has the words of syslog and not the comma of Java.
-func restOf(line []byte, at, n int) []byte {
-	if IsDigit(line[at]) || bytes.IndexByte(line[at:at+n], ',') > 0 {
-		return line[at+n:]
+// at reads the time at a place of a line. key says that its name stands before it.
+func (t *Stamp) at(r *times.Reader, line []byte, at int, key bool) bool {
+	if at >= len(line) {
+		return false
 	}
-	return line
+	s := line[at:]
+	ns, n := r.Prefix(s)
+	switch c := s[0]; {
+	case n > 0:
+	case key || IsDigit(c):
+		ns, n = unix(line, at, key, r.Now)
+	case c == 'd':
+		ns, n = apart(r, s)
+	}
+	if n > 0 {
+		t.Text, t.NS, t.Head = s[:n], ns, true
+	}
+	return n > 0
 }
 
-// number reads Unix time at the start of a line. Without a name in front of it, it has seconds
-// with a fraction, because an identifier is a number too.
-func number(line []byte, key bool) (ns int64, n int) {
-	point := false
-	for n < len(line) && n < 32 && (IsDigit(line[n]) || line[n] == '.' || n > 0 && (line[n]|0x20 == 'e' || line[n] == '+' && line[n-1]|0x20 == 'e')) {
-		point = point || line[n] == '.'
+// unix reads the Unix time at a place of a line: in any form behind its name, else with a fraction, because
+// an identifier is a number too; or in seconds of the ten years before now, in a bracket or before a colon,
+// as [1795168800] of unbound, 1795168800: of Mosquitto.
+func unix(line []byte, at int, key bool, now int64) (ns int64, n int) {
+	const seconds, milli, years = len("1795168800"), len("1795168800.257"), 10 * 366 * 24 * time.Hour
+	s, point := line[at:], false
+	for n < len(s) && n < 32 && (IsDigit(s[n]) || s[n] == '.' || n > 0 && (s[n]|0x20 == 'e' || s[n] == '+' && s[n-1]|0x20 == 'e')) {
+		point = point || s[n] == '.'
 		n++
 	}
-	const seconds = len("1795168800.257")
-	if n == 0 || !key && (n < seconds || !point) || n < len(line) && IsWord(line, n) {
+	whole := !point && n == seconds && now != 0 && n+1 < len(s) &&
+		(s[n] == ']' && at > 0 && line[at-1] == '[' || s[n] == ':' && s[n+1] == ' ')
+	if n == 0 || IsWord(s, n) || !key && !whole && (n < milli || !point) {
 		return 0, 0
 	}
 	var r times.Reader
-	ns, part := r.Read(line[:n])
+	ns, part := r.Read(s[:n])
+	if part != times.Full || whole && !key && (ns < now-years.Nanoseconds() || ns > now+record.MaxAhead.Nanoseconds()) {
+		return 0, 0
+	}
+	return ns, n
+}
+
+// isShort reports whether a time has a year of two digits and no level behind it: it may be another
+// date then.
+func isShort(s []byte) bool {
+	if len(s) <= len("26/11/20 ") || s[2] != '/' || s[5] != '/' || IsDigit(s[8]) {
+		return false
+	}
+	_, from, to := fit("99/99/99 @_$", s)
+	return to-from < len("INFO") || record.ParseLevel(s[from:to]) == record.Other
+}
+
+// apart reads the date and the time of two pairs, date=2026-11-20 time=15:04:05, with the
+// offset or the zone of another one, tz="+0100" or timezone="CET". n is the length of the two pairs.
+func apart(r *times.Reader, line []byte) (ns int64, n int) {
+	var whole, zone []byte
+	p := pairs{line: line}
+	for i := 0; ; i++ {
+		key, value, more := p.next()
+		value = bytes.Trim(value, `"`)
+		switch name := string(key); {
+		case i == 0 && name == "date":
+			whole = append(whole, value...)
+		case i == 1 && name == "time":
+			whole, n = append(append(whole, ' '), value...), p.at
+		case n == 0:
+			return 0, 0
+		case name == "tz", name == "timezone": // of FortiGate, of Sophos
+			zone = value
+		}
+		if !more {
+			break
+		}
+	}
+	ns, part := r.Read(append(whole, zone...))
+	if part != times.Full && len(zone) > 0 && !IsDigit(zone[len(zone)-1]) { // letters of several meanings
+		ns, part = r.Read(whole)
+	}
 	if part != times.Full {
 		return 0, 0
 	}
 	return ns, n
 }
 
-// seconds reads Unix time in whole seconds, which a bracket or a colon has to mark: as
-// [1795168800] of unbound, 1795168800: of Mosquitto. It has to be of the ten years before now.
-func seconds(line []byte, at int, now int64) (ns int64, n int) {
-	const digits, years = len("1795168800"), 10 * 366 * 24 * time.Hour
-	end := at + digits
-	if now == 0 || end+1 >= len(line) || !AllDigits(line[at:end]) {
-		return 0, 0
-	}
-	inBrackets := at > 0 && line[at-1] == '[' && line[end] == ']'
-	if !inBrackets && (line[end] != ':' || line[end+1] != ' ') {
-		return 0, 0
-	}
-	var r times.Reader
-	ns, part := r.Read(line[at:end])
-	if part != times.Full || ns < now-years.Nanoseconds() || ns > now+record.MaxAhead.Nanoseconds() {
-		return 0, 0
-	}
-	return ns, digits
-}
-
-// isShort reports whether a time of n bytes has a year of two digits and no level behind it: it
-// may be another date then.
-func isShort(s []byte, n int) bool {
-	if n < len("26/11/20 15:04:05") || s[2] != '/' || s[5] != '/' || IsDigit(s[8]) {
-		return false
-	}
-	from := SkipBlanks(s, n)
-	to := from
-	for to < len(s) && s[to]-'A' < 26 {
-		to++
-	}
-	return to-from < len("INFO") || record.ParseLevel(s[from:to]) == record.Other
-}
-
-// apart reads the date and the time of two pairs, date=2026-11-20 time=15:04:05, with the
-// offset or the zone of a third, tz="+0100" or timezone="CET". text is the two pairs.
-func apart(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
-	behind, ok := bytes.CutPrefix(line, []byte("date="))
-	if !ok {
-		return nil, 0, false
-	}
-	date, rest, _ := bytes.Cut(behind, []byte(" "))
-	clock, ok := bytes.CutPrefix(rest, []byte("time="))
-	clock, _, _ = bytes.Cut(clock, []byte(" "))
-	if !ok {
-		return nil, 0, false
-	}
-	whole := append(append(append([]byte(nil), bytes.Trim(date, `"`)...), ' '), bytes.Trim(clock, `"`)...)
-	length := len(whole)
-	for _, name := range [...]string{" tz=\"", " timezone=\""} { // of FortiGate, of Sophos
-		if _, zone, ok := bytes.Cut(behind, []byte(name)); ok {
-			zone, _, _ = bytes.Cut(zone, []byte(`"`))
-			whole = append(whole[:length], zone...)
-		}
-	}
-	ns, part := r.Read(whole)
-	if part != times.Full && length < len(whole) && !IsDigit(whole[len(whole)-1]) { // letters of several meanings
-		ns, part = r.Read(whole[:length])
-	}
-	return line[:len("date= time=")+len(date)+len(clock)], ns, part == times.Full
-}
-
 // longestHead is how many bytes a line may have in front of its time.
 const longestHead = 256
 
-// inside finds a time that does not begin its line: in the words of an access log, in the mark of
-// auditd, or in a pair of logfmt.
-//
-//	192.0.2.1 - - [20/Nov/2026:15:04:05 +0100] "GET / HTTP/1.1" 200 12    nginx, Apache, Traefik
-//	192.0.2.1 - 20/Nov/2026:15:04:05 +0100 "GET / HTTP/1.1" 200           PHP-FPM
-//	type=SYSCALL msg=audit(1795168800.257:812): text                      auditd
-//	level=info ts=2026-11-20T15:04:05Z msg=text                           go-kit, Grafana, Loki
-func inside(r *times.Reader, line []byte) (text []byte, ns int64, head, ok bool) {
-	if len(line) > 5 && line[4] == '=' && (string(line[:4]) == "type" || string(line[:4]) == "node") {
-		if at := bytes.Index(line[:min(len(line), longestHead)], []byte("audit(")); at >= 0 {
-			at += len("audit(")
-			ns, n := number(line[at:], false)
-			return line[at : at+n], ns, true, n > 0
-		}
-	}
-	if text, ns, ok = accessTime(r, line); ok {
-		at := cap(line) - cap(text)
-		return text, ns, isAccess(line[:at-1], line[at+len(text):]), true
-	}
-	if isPair(line) {
-		return pairTime(r, line)
-	}
-	return nil, 0, false, false
-}
-
 // pairTime finds the time in a line of logfmt: the first of its pairs with the name of a time
 // that has one. created is a guess, and date behind another pair.
-func pairTime(r *times.Reader, line []byte) (text []byte, ns int64, head, ok bool) {
+//
+//	level=info ts=2026-11-20T15:04:05Z msg=text    go-kit, Grafana, Loki
+func (t *Stamp) pairTime(r *times.Reader, line []byte, from int) bool {
 	const mostPairs = 16
-	p := pairs{line: line}
+	if n := bytes.IndexByte(line[from:min(len(line), from+len("timestamp="))], '='); n > 0 && line[from] == 't' {
+		switch string(line[from : from+n]) {
+		case "time", "ts", "timestamp", "t":
+			if t.first(r, line, from+n+1, true) {
+				return true
+			}
+		}
+	}
+	p := pairs{line: line, at: from}
 	for i := range mostPairs {
 		key, value, more := p.next()
 		if !more {
@@ -244,23 +196,21 @@ func pairTime(r *times.Reader, line []byte) (text []byte, ns int64, head, ok boo
 		if names.TimePlace(string(key)) == 0 {
 			continue
 		}
-		if string(key) == "date" {
-			at := cap(line) - cap(key)
-			if text, ns, ok := apart(r, line[at:]); ok { // of Sophos
-				return text, ns, true, true
-			}
+		if string(key) == "date" && t.at(r, line, p.at-len(value)-len("date="), false) { // of Sophos
+			return true
 		}
 		value = bytes.Trim(value, `"`)
 		if at, part := r.Read(value); part == times.Full {
-			if head = !bytes.EqualFold(key, []byte("created")) && (i == 0 || !bytes.EqualFold(key, []byte("date"))); head || !ok {
-				text, ns, ok = value, at, true
+			head := !bytes.EqualFold(key, []byte("created")) && (i == 0 || !bytes.EqualFold(key, []byte("date")))
+			if head || t.Text == nil {
+				t.Text, t.NS, t.Head = value, at, head
 			}
 			if head {
 				break
 			}
 		}
 	}
-	return text, ns, head, ok
+	return t.Text != nil
 }
 
 // IsPadded reports whether a line is indented by the blank of a level that is padded to five

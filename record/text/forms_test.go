@@ -8,27 +8,47 @@ import (
 	"blobtail/record/times"
 )
 
-// Each form of a letter has its example, which no form before it takes.
-func TestLetters(t *testing.T) {
+// Each form of a level has its example, which no form before it takes.
+func TestForms(t *testing.T) {
 	r := times.Reader{Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixNano()}
-	for _, f := range letters {
-		rest := []byte(f.line)
-		if f.timed {
-			var at Stamp
-			at.Read(&r, rest)
-			if rest = at.Rest; len(rest) == len(f.line) {
-				t.Errorf("%q: no time is found", f.line)
+	for forms, timed := range map[*table]bool{&starts: false, &behinds: true} {
+		for key, rows := range forms {
+			for i := range rows {
+				f, rest := &rows[i], []byte(rows[i].line)
+				if timed {
+					var at Stamp
+					at.Read(&r, rest)
+					if rest = at.Rest; len(rest) == len(f.line) {
+						t.Errorf("%q: no time is found", f.line)
+					}
+				}
+				s := rest[SkipBlanks(rest, 0):]
+				found, n, word := forms.find(s)
+				want := string(word)
+				if f.level != "" {
+					want = f.level
+				}
+				got := formLevel(rest, timed)
+				if int(kindOf(s)) != key && int(s[0]) != key || n == 0 || found != f || string(got) != want || record.ParseLevel(got) == record.Other {
+					t.Errorf("%q: the level is %q, want %q of the form %q", rest, got, want, f.signs)
+				}
 			}
 		}
-		n, _, letter := fit(f.form, rest)
-		want := string(letter)
-		if f.level != "" {
-			want = f.level
-		} else if letter == nil {
-			want = "Error"
-		}
-		if got := formLevel(rest, f.timed); n == 0 || string(got) != want || record.ParseLevel(got) == record.Other {
-			t.Errorf("%q: the level is %q, want %q of the form %q", rest, got, want, f.form)
+	}
+}
+
+// Each mark has its example, which no mark before it takes, and a time is behind it.
+func TestMarks(t *testing.T) {
+	r := times.Reader{Now: time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC).UnixNano()}
+	for key, rows := range marks {
+		for i := range rows {
+			f, line := &rows[i], []byte(rows[i].line)
+			found, n, _ := marks.find(line)
+			ns, own := Time(&r, line)
+			at := time.Unix(0, ns).UTC()
+			if int(kindOf(line)) != key && int(line[0]) != key || n == 0 || found != f || own && at.Format("15:04:05") != "15:04:05" {
+				t.Errorf("%q: the time is %v, behind %d bytes", line, at, n)
+			}
 		}
 	}
 }
