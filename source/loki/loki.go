@@ -70,10 +70,7 @@ func (x *push) Open() (in httpsource.Intake, err error) {
 
 // Reply implements [httpsource.Exchange]: 204, or the reason as text.
 func (x *push) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	if status, reason := counts.Failed(refused); status > 0 {
-		return httpsource.Plain(h, status, reason)
-	}
-	return http.StatusNoContent, nil
+	return counts.ReplyPlain(h, refused, http.StatusNoContent, "")
 }
 
 // ready answers clients that check whether Loki is up.
