@@ -31,43 +31,39 @@ type Stamp struct {
 	TimeFar bool
 }
 
-// AppendHead appends the beginning of a canonical line, up to the word of the level. text is the
-// canonical time, if that is known; else it is ns.
-func (c *Clock) AppendHead(dst []byte, ns int64, text []byte) []byte {
-	dst = append(dst, tsPrefix...)
-	if text != nil {
-		dst = append(dst, text...)
-	} else {
-		dst = c.append(dst, ns)
-	}
-	return append(dst, levelPrefix...)
-}
-
 // AppendService appends the service behind the level of a line, up to the text of the message.
 func AppendService(dst []byte, service string) []byte {
 	return append(append(append(dst, servicePrefix...), service...), msgPrefix...)
 }
 
-// A Clock appends the heads of canonical lines. It keeps the last one, because all records of a body without a
-// time get the same one, and most others are of its day.
+// A Clock appends the heads of canonical lines. It keeps the last one, because all records of a body
+// without a time get the same one, and most others are of its day.
 type Clock struct {
 	ns   int64  // the time appended last
 	day  int64  // the beginning of its day, if that is not before 1970
-	text []byte // of ns; nil: none so far
+	head []byte // with it; nil: none so far
 }
 
-// append appends a time, as [AppendTime] does.
-func (c *Clock) append(dst []byte, ns int64) []byte {
+// AppendHead appends the beginning of a canonical line, up to the word of the level. text is the
+// canonical form of ns, if that is known.
+func (c *Clock) AppendHead(dst []byte, ns int64, text []byte) []byte {
 	const day = daySec * second
 	switch since := ns - c.day; {
-	case c.text != nil && ns == c.ns:
-	case c.text != nil && ns >= 0 && c.ns >= 0 && since >= 0 && since < day:
-		c.ns = ns
-		putClock(c.text, uint(since/second), uint(since%second))
+	case c.head == nil:
+		c.head = append(AppendTime([]byte(tsPrefix), ns), levelPrefix...)
+		c.day = ns - ns%day
+	case ns == c.ns:
+	case text != nil:
+		copy(c.head[timeAt:], text)
+		c.day = ns - ns%day
+	case ns >= 0 && c.ns >= 0 && since >= 0 && since < day:
+		putClock(c.head[timeAt:], uint(since/second), uint(since%second))
 	default:
-		c.ns, c.day, c.text = ns, ns-ns%day, AppendTime(c.text[:0], ns)
+		AppendTime(c.head[:timeAt], ns)
+		c.day = ns - ns%day
 	}
-	return append(dst, c.text...)
+	c.ns = ns
+	return append(dst, c.head...)
 }
 
 // LineTime returns the time of a canonical line.

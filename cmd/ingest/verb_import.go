@@ -26,7 +26,6 @@ import (
 	"blobtail/internal/storeid/premises"
 	"blobtail/internal/units"
 	"blobtail/record"
-	"blobtail/source/body"
 	"blobtail/storage"
 )
 
@@ -55,7 +54,7 @@ func (i *importCmd) run(ctx context.Context, c config.Config, h handling, log ze
 	if isSame(i.From.Copied(), c.Store.Dir()) {
 		return cli.Usagef("--store %s has the logs that --from names; name another directory", c.Store)
 	}
-	from, err := openstore.OpenWith(ctx, i.From, false, openstore.Options{Shows: body.Shows, Ignore: c.AzureLogs.Ignore})
+	from, err := openstore.OpenWith(ctx, i.From, false, openstore.Options{Ignore: c.AzureLogs.Ignore})
 	if err != nil {
 		return &sourceError{err, i.From, nil}
 	}

@@ -14,7 +14,6 @@ import (
 	"blobtail/internal/trust"
 	"blobtail/reading"
 	"blobtail/reading/blobs"
-	"blobtail/source/body"
 	"blobtail/tailindex"
 )
 
@@ -64,7 +63,7 @@ func (a *app) openReader(ctx context.Context, alive bool, o reading.OpenOptions)
 		remember = mostRemembered
 	}
 	var err error
-	so := openstore.Options{Late: late, Shows: body.Shows, Ignore: a.config.AzureLogs.Ignore, Reads: true, Remember: remember}
+	so := openstore.Options{Late: late, Ignore: a.config.AzureLogs.Ignore, Reads: true, Remember: remember}
 	if a.store, err = openstore.OpenWith(ctx, of, false, so); err != nil {
 		return nil, err
 	}

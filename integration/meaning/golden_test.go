@@ -335,7 +335,6 @@ func (k *sink) Accept(_ context.Context, q *record.Request) (record.Receipt, err
 // blob reads a blob of Azure's own logs.
 func (k *sink) blob(s *source, way string, p *parcel) {
 	split, tr := formats.NewSplitter(p.blob-1), formats.NewTranslator(p.blob-1, "shop", s.arrived)
-	tr.Shows = body.Shows()
 	scanner := bufio.NewScanner(bytes.NewReader(p.Body))
 	scanner.Buffer(nil, 4<<20)
 	scanner.Split(split.Split)

@@ -96,9 +96,6 @@ func Read(ctx context.Context, b *Blob, seen Seen) iter.Seq2[*Chunk, error] {
 	return func(yield func(*Chunk, error) bool) {
 		c := chunker{blob: b, seen: seen, translator: formats.NewTranslator(b.Kind, b.Service, b.Hour), yield: yield, seed: maphash.MakeSeed()}
 		c.chunk.Services = []string{b.Service}
-		if b.stream != nil && b.stream.o.Shows != nil {
-			c.translator.Shows = b.stream.o.Shows()
-		}
 		err := ErrOdd
 		if !b.odd {
 			err = c.read(ctx)

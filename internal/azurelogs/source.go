@@ -86,8 +86,6 @@ type Options struct {
 	Account string
 	// Find returns the containers. It is called once, and again if it fails.
 	Find func(ctx context.Context) ([]Container, error)
-	// Shows makes functions that find the level that a text shows; see [formats.Translator].
-	Shows func() func(text []byte) record.Level
 	// Ignore are globs of first parts of keys that may have no logs below them.
 	Ignore []string
 }

@@ -22,7 +22,7 @@ func openLogs(spec Spec, create bool, o Options) (*Store, error) {
 	if create {
 		return nil, &BadSpecError{spec.String(), "Azure's own logs can only be read; ingest import --from " + spec.String() + " brings them into another store"}
 	}
-	source, explain, sent, err := logsOf(spec, azurelogs.Options{Shows: o.Shows, Ignore: o.Ignore})
+	source, explain, sent, err := logsOf(spec, azurelogs.Options{Ignore: o.Ignore})
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"blobtail/internal/azurelogs"
-	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 	"blobtail/storage/traffic"
@@ -76,8 +75,7 @@ type Options struct {
 	// Late is how much later than its time a record of Azure's own logs may have arrived;
 	// see [asblobs.Options].
 	Late time.Duration
-	// Shows and Ignore are those of [azurelogs.Options].
-	Shows  func() func(text []byte) record.Level
+	// Ignore is that of [azurelogs.Options].
 	Ignore []string
 	// Reads says that the process only reads the store. Then remedies ask for no more, and root
 	// may read the directory of another user.

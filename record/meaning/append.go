@@ -25,9 +25,10 @@ type Defaults struct {
 	Arrived int64
 	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
 	ForeignTs bool
-	// Seek returns the level that a message shows, Other for none, and sets the time of the stamp
-	// if that has none. It is asked for records that lack one of them. Nil: nobody is.
-	Seek func(msg []byte, s *record.Stamp) (l record.Level)
+	// Seeks says that a message is looked into for the time and the level that the record lacks.
+	Seeks bool
+	// Explains says that [Reader.Why] will be asked.
+	Explains bool
 	// Guess reports whether a time that may be that of another thing is the record's. dated says
 	// that it is a text with a clock in a field date, which is named if each record has one. Nil:
 	// each is.
@@ -51,7 +52,7 @@ const lineRoom = 192
 // field passed over that is called as a part of the head gets ".original" appended to its name.
 // The record's own service is kept as service.name if it differs from the line's. If another
 // field has that key already, the key is service.original, or else that with a number. Without a
-// time or a level [Defaults.Seek] looks into the message.
+// time or a level the message is looked into, by [Defaults.Seeks].
 //
 // Objects of the Elastic Common Schema have a level and a service too: level in an object
 // log, which is never the message, and name in an object service. The object log stays a
@@ -60,6 +61,9 @@ const lineRoom = 192
 func (p *Reader) AppendLine(dst []byte, d *Defaults) ([]byte, record.Stamp) {
 	dst = slices.Grow(dst, len(p.Src)+lineRoom)
 	s := record.Stamp{Time: d.Time, Service: d.Service}
+	if d.Explains {
+		p.seeker.found = sought{}
+	}
 	if d.Mapping != nil {
 		p.offer(d, nil)
 	}
@@ -70,18 +74,35 @@ func (p *Reader) AppendLine(dst []byte, d *Defaults) ([]byte, record.Stamp) {
 	}
 	text := p.find(first, d, &s)
 	h := &p.last
-	if named := h.level >= 0 || p.notes.word != nil || s.Level != record.Other; d.Seek != nil && !(s.OwnTime && named) {
+	if named := h.level >= 0 || p.notes.word != nil || s.Level != record.Other; d.Seeks && !(s.OwnTime && named) {
 		if msg := p.message(); len(msg) > 0 {
 			p.sought(d, msg, &s, named)
 		}
 	}
-	dst = p.clock.AppendHead(dst, s.Time, text)
-	dst = p.appendLevel(dst, h.level, p.notes.word, &s)
 	if s.Level == record.Other {
 		s.LevelUnread = h.level >= 0 || p.triedLevel()
 	}
-
 	h.service, h.keepService = p.findService(d.Fallback, &s)
+	dst = p.appendHead(dst, text, &s)
+	if d.Mapping != nil {
+		p.retract(&s)
+	}
+	dst = p.appendFields(dst, h)
+	return append(dst, "}\n"...), s
+}
+
+// appendHead appends the head that was found. text is the canonical time, if that is known.
+func (p *Reader) appendHead(dst, text []byte, s *record.Stamp) []byte {
+	h := &p.last
+	dst = p.clock.AppendHead(dst, s.Time, text)
+	switch {
+	case s.Level != record.Other:
+		dst = append(dst, s.Level.String()...)
+	case h.level >= 0: // a word of the sender's own
+		dst = p.AppendWord(dst, &p.Fields[h.level])
+	case p.notes.word != nil:
+		dst = record.AppendEscaped(dst, p.Unescape(p.notes.word))
+	}
 	dst = record.AppendService(dst, s.Service)
 	if h.msg >= 0 {
 		from := len(dst)
@@ -92,13 +113,7 @@ func (p *Reader) AppendLine(dst []byte, d *Defaults) ([]byte, record.Stamp) {
 	} else if v := p.nestedMsg(); v != nil {
 		dst = record.AppendEscaped(dst, p.Unescape(v))
 	}
-	dst = append(dst, '"')
-
-	if d.Mapping != nil {
-		p.retract(&s)
-	}
-	dst = p.appendFields(dst, h)
-	return append(dst, "}\n"...), s
+	return append(dst, '"')
 }
 
 // cutLineFeed cuts an escaped line feed off the end of dst, which begins at from: Docker keeps that
@@ -150,6 +165,8 @@ type head struct {
 
 	// The time or the level is one that the message shows.
 	soughtTime, soughtLevel bool
+	// The record is one by parts. The time and the service in front of its line are not the sender's.
+	parts, dropTime, dropService bool
 }
 
 // message is the text of the message that was found, which is valid until the next use of the parser; nil
@@ -165,20 +182,6 @@ func (p *Reader) message() []byte {
 		v = p.Unescape(v)
 	}
 	return v
-}
-
-// sought looks into a message, for the time and the level that the record lacks. named says that
-// it has a level.
-func (p *Reader) sought(d *Defaults, msg []byte, s *record.Stamp, named bool) {
-	h := &p.last
-	h.soughtTime, h.soughtLevel = false, false
-	at := &p.stamp // s would escape
-	*at = *s
-	l := d.Seek(msg, at)
-	h.soughtTime, *s = at.OwnTime && !s.OwnTime, *at
-	if !named && s.Level == record.Other && l != record.Other {
-		s.Level, h.soughtLevel = l, true
-	}
 }
 
 // triedLevel reports whether a field for the level has something that is no level.
@@ -208,20 +211,6 @@ func (p *Reader) soughtOr(d *Defaults, msg []byte, s *record.Stamp, named bool) 
 	if p.sought(d, msg, s, named); s.Level == record.Other {
 		s.Level = assumed
 	}
-}
-
-// appendLevel appends the inside of the level's string. A word of the sender's own is in the field at,
-// or else in a member of an object, inner.
-func (p *Reader) appendLevel(dst []byte, at int, inner []byte, s *record.Stamp) []byte {
-	switch {
-	case s.Level != record.Other:
-		return append(dst, s.Level.String()...)
-	case at >= 0:
-		return p.AppendWord(dst, &p.Fields[at])
-	case inner != nil:
-		return record.AppendEscaped(dst, p.Unescape(inner))
-	}
-	return dst
 }
 
 // findService determines the service. It returns the field that it used, and whether that has
@@ -293,8 +282,10 @@ func (p *Reader) renamed(i int, h *head) (key string, skip bool) {
 		return "", true
 	case i == h.service && !h.keepService:
 		return "", true
-	case i == h.service && !p.IsObject(i):
+	case i == h.service && !h.parts && !p.IsObject(i):
 		return p.serviceKey(f), false
+	case h.parts && (i >= headEnd || i == headTime && h.dropTime || i == headService && h.dropService):
+		return "", i < headEnd
 	}
 	switch own := p.Key(f); string(own) {
 	case "ts":

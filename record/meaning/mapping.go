@@ -177,14 +177,8 @@ type offer struct {
 // record, "" for none. Only a mapping of [Mapping.With] has reasons.
 func (p *Reader) Refused() string { return p.mapped.refused }
 
-// LevelNames returns the names of levels that a mapping has for a service, in lower case.
-func (p *Reader) LevelNames(m *Mapping, service string) []string {
-	return p.mapped.choose(m, service).levels
-}
-
-// NamesOfLevel returns the names of levels for the present record, in lower case. It is for
-// [Defaults.Seek].
-func (p *Reader) NamesOfLevel() []string {
+// namesOfLevel returns the names of levels for the present record, in lower case.
+func (p *Reader) namesOfLevel() []string {
 	if p.mapped.now == nil {
 		return nil
 	}
@@ -198,9 +192,9 @@ func (p *Reader) Mapped(m *Mapping, service, key string) bool {
 	return len(key) <= c.longest && len(c.targets[string(appendLower(buf[:0], []byte(key)))]) > 0
 }
 
-// MappedLevel returns the level of the object scanned last, which is the message of the present
+// mappedBy returns the level of the object scanned last, which is the message of the present
 // record of another parser, under the names for that.
-func (p *Reader) MappedLevel(of *Reader) record.Level {
+func (p *Reader) mappedBy(of *Reader) record.Level {
 	m := &p.mapped
 	if m.now = of.mapped.now; m.now == nil {
 		return record.Other

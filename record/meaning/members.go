@@ -34,9 +34,9 @@ func (p *Reader) Head(d *Defaults) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	return h, members(p, &at)
 }
 
-// Shows returns the time and the level that the object scanned last has by its fields, the time in
+// shows returns the time and the level that the object scanned last has by its fields, the time in
 // a stamp and Other for no level, and its message, which is valid until the next use of the parser.
-func (p *Reader) Shows(d *Defaults) (s record.Stamp, l record.Level, msg []byte) {
+func (p *Reader) shows(d *Defaults) (s record.Stamp, l record.Level, msg []byte) {
 	p.find(names.Ts, d, &s)
 	return s, p.last.is, p.message()
 }

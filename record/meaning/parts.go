@@ -41,15 +41,27 @@ type Parts struct {
 	own      []byte // the record's own service, when it is kept as a field
 	assumed  bool   // the level is an assumed one
 	observed bool   // the time is [Head.Observed]
+	sought   bool   // the caller has looked into the message
+	d        *Defaults
+	from     int    // where the line begins
+	mapped   []byte // room for the line under a mapping
+	head     Head   // if the record is explained
+	why      Why
 }
 
 // Begin begins a record by parts, and will append its line to dst. [Parts.End] ends it. The line is the
 // same as that of [Reader.AppendLine] for an object with the members ts, level, msg, the fields and
 // service, in this order, without the empty ones, but that the names of fields have no meaning: no field
-// is used as the time or the level, unless a [Mapping] names it: [Reader.Remap] applies that to the
-// finished line. The parts share the reader's memory, so Scan must not be called before End.
+// is used as the time or the level, unless a [Mapping] names it: that applies to the finished line. The
+// parts share the reader's memory, so Scan must not be called before End. d must not change before.
 func (p *Reader) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	b := &p.parts
+	if b.d, b.from, b.sought = d, len(dst), h.Sought; d.Explains {
+		b.head, p.seeker.found = h, sought{}
+	}
+	if d.Mapping != nil && p.mapsLevel(&h, d) { // no other level is sought before the fields are known
+		h.Level = p.seeker.found.word
+	}
 	if !p.Scanner.Begin(&b.Parts, len(h.Level)+len(h.Service)+len(h.Msg), h.Renames) {
 		h.Level, h.Service, h.Msg = nil, nil, nil
 	}
@@ -70,7 +82,7 @@ func (p *Reader) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	}
 	p.last.soughtTime, p.last.soughtLevel = false, false
 	b.assumed = h.Assumed && s.Level == record.Info
-	if named := len(h.Level) > 0 && !b.assumed; d.Seek != nil && !h.Sought && (h.Time == 0 || !named) && len(h.Msg) > 0 {
+	if named := len(h.Level) > 0 && !b.assumed; d.Seeks && d.Mapping == nil && !h.Sought && (h.Time == 0 || !named) && len(h.Msg) > 0 {
 		p.soughtOr(d, h.Msg, &s, named)
 	}
 	if b.observed = h.Observed != 0 && !s.OwnTime; b.observed {
@@ -88,6 +100,9 @@ func (p *Reader) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	if b.Head(append(dst, '"')); odd != nil {
 		b.Keep("level", odd)
 	}
+	if d.Explains && d.Mapping == nil {
+		b.explain()
+	}
 	return b
 }
 
@@ -102,5 +117,42 @@ func (b *Parts) End() ([]byte, record.Stamp, error) {
 		b.Keep(name, b.own)
 	}
 	line, err := b.Parts.End()
+	if err == nil && b.d.Mapping != nil {
+		return b.reader.remap(b, line)
+	}
 	return line, b.stamp, err
+}
+
+// Why explains the head of the record that was begun, or with a mapping ended, last.
+func (b *Parts) Why() Why { return b.why }
+
+// explain notes where the parts of the head are from.
+func (b *Parts) explain() {
+	h, d, w := &b.head, b.d, &b.why
+	*w = Why{}
+	if h.Why != nil {
+		*w = *h.Why
+	}
+	own := func(c *Cause, there bool) {
+		switch {
+		case !there:
+			*c = Cause{Passed: c.Passed}
+		case c.Place == 0:
+			c.Place = FromProtocol
+		}
+	}
+	own(w.Time(), h.Time != 0 || h.Observed != 0)
+	own(w.Level(), len(h.Level) > 0)
+	own(w.Message(), len(h.Msg) > 0)
+	own(w.Service(), len(h.Service) > 0)
+	switch {
+	case d.Service != "":
+		*w.Service() = Cause{Place: FromPath}
+	case len(h.Service) == 0 && d.Fallback != "":
+		w.Service().Place = FromFallback
+	}
+	b.reader.whySought(w, h.Msg)
+	if d.Mapping != nil {
+		b.reader.remapped(w)
+	}
 }

@@ -6,7 +6,8 @@
 // names.go are the tables. A [Mapping] has the names of an operator or a sender, which come first. A
 // value that cannot be the part is passed over, and [Reader.Why] tells of it.
 //
-// The package reads no text: [Defaults.Seek] looks into a message that is one.
+// A message that is a text, or JSON, is looked into for the time and the level that its record lacks,
+// with [Defaults.Seeks].
 package meaning
 
 import (
@@ -37,7 +38,7 @@ type Reader struct {
 	services services
 	mapped   mapped
 	parts    Parts
-	stamp    record.Stamp // for Seek
+	seeker   seeker
 }
 
 // NewReader returns a Reader that is ready for use.

@@ -1,50 +1,69 @@
 package meaning
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
 	"blobtail/record"
 	"blobtail/record/names"
+	"blobtail/record/text"
 )
 
-// Remap applies the mapping of d to a record by parts, after [Parts.End]. The line is that of End,
-// and s its stamp, of a [Reader.Begin] without [Defaults.Seek], which is asked here. A field that
+// mapsLevel reports whether a record by parts has the level of a pair in its message that the mapping
+// names, which the seeker has noted, and no level but one of the message.
+func (p *Reader) mapsLevel(h *Head, d *Defaults) bool {
+	service := d.Service
+	if service == "" && len(h.Service) > 0 {
+		service = record.FoldService(string(h.Service))
+	}
+	word := text.NamedLevel(h.Msg, p.mapped.choose(d.Mapping, cmp.Or(service, d.Fallback)).levels)
+	if word != nil && len(h.Level) > 0 {
+		p.Seek(nil, d, true)
+		p.seeker.text(h.Msg)
+		if !bytes.Equal(h.Level, p.seeker.found.word) {
+			return false
+		}
+	}
+	p.seeker.found.word = word
+	return word != nil
+}
+
+// remap applies the mapping to a record by parts that has ended with a line. A field that
 // the mapping names goes into the head. The part of the sender there becomes a field, with
-// ".original" appended to its name. The new line is appended to dst; ok is false if the line
-// stays as it is. sought says that the caller has looked into the message.
-func (p *Reader) Remap(dst, line []byte, s record.Stamp, d *Defaults, sought bool) (_ []byte, _ record.Stamp, ok bool) {
+// ".original" appended to its name. The message is looked into now, since no level was sought before.
+func (p *Reader) remap(b *Parts, line []byte) ([]byte, record.Stamp, error) {
+	d, s := b.d, b.stamp
 	p.mapped.before = p.mapped.before[:0]
-	if !p.ScanLine(line) { // no line of End is so
-		return dst, s, false
+	if !p.ScanLine(line[b.from:]) { // no line of End is so
+		return line, s, nil
 	}
 	p.Found = record.Tags{} // the names of fields say nothing
-	was := s
-	p.offer(d, &s)
 	h := &p.last
-	*h = head{time: headTime, level: headLevel, service: headService, msg: headMsg}
+	*h = head{time: headTime, level: headLevel, service: headService, msg: headMsg, parts: true}
+	p.offer(d, &s)
 	p.remapHead(h, &s, d)
-	named := h.level != headLevel || !p.parts.assumed && (s.Level != record.Other || !p.IsEmpty(&p.Fields[headLevel]))
-	s.OwnTime = s.OwnTime && !(p.parts.observed && h.time == headTime)
-	if f := &p.Fields[h.msg]; d.Seek != nil && !sought && !(named && s.OwnTime) && p.Src[f.Val] == '"' {
+	h.dropTime, h.dropService = !b.stamp.OwnTime, h.service != headService && !ownService(p, &b.stamp, d)
+	named := h.level != headLevel || !b.assumed && (s.Level != record.Other || !p.IsEmpty(&p.Fields[headLevel]))
+	s.OwnTime = s.OwnTime && !(b.observed && h.time == headTime)
+	if f := &p.Fields[h.msg]; d.Seeks && !b.sought && !(named && s.OwnTime) && p.Src[f.Val] == '"' {
 		p.soughtOr(d, p.Text(f), &s, named)
 	}
-	s.OwnTime = s.OwnTime || p.parts.observed
+	s.OwnTime = s.OwnTime || b.observed
 	moved := h.time != headTime || h.level != headLevel || h.service != headService || h.msg != headMsg
-	if !moved && s.Level == was.Level && s.Time == was.Time {
-		p.retract(&s)
-		return dst, s, false
+	if moved = moved || s.Level != b.stamp.Level || s.Time != b.stamp.Time; moved {
+		s.LevelUnread = s.Level == record.Other && !p.IsEmpty(&p.Fields[h.level])
+		b.mapped = p.appendHead(b.mapped[:0], nil, &s)
 	}
-	dst = p.clock.AppendHead(dst, s.Time, nil)
-	if s.Level != record.Other {
-		dst = append(dst, s.Level.String()...)
-	} else {
-		dst = p.AppendWord(dst, &p.Fields[h.level])
-	}
-	dst = append(p.AppendWord(record.AppendService(dst, s.Service), &p.Fields[h.msg]), '"')
-	s.LevelUnread = s.Level == record.Other && !p.IsEmpty(&p.Fields[h.level])
 	p.retract(&s)
-	return append(p.appendRest(dst, h, &was, d), "}\n"...), s, true
+	if d.Explains {
+		b.explain()
+	}
+	if !moved {
+		return line, s, nil
+	}
+	b.mapped = append(p.appendFields(b.mapped, h), "}\n"...)
+	return append(line[:b.from], b.mapped...), s, nil
 }
 
 // The places of the head among the fields of a line.
@@ -82,30 +101,6 @@ func (p *Reader) remapHead(h *head, s *record.Stamp, d *Defaults) {
 	}
 }
 
-// appendRest appends the fields that are not in the head, each with the comma before it. was is
-// the stamp of the line.
-func (p *Reader) appendRest(dst []byte, h *head, was *record.Stamp, d *Defaults) []byte {
-	for i := range p.Fields {
-		f := &p.Fields[i]
-		if i == h.time || i == h.level || i == h.msg || i == h.service && !h.keepService {
-			continue
-		}
-		dst = append(dst, ',', '"')
-		switch key := p.Key(f); {
-		case i >= headEnd:
-			dst = append(dst, key...)
-		case i == headTime && !was.OwnTime, i == headService && !ownService(p, was, d), p.IsEmpty(f):
-			dst = dst[:len(dst)-2]
-			continue
-		default:
-			dst = append(dst, p.FreeKey(string(key)+".original")...)
-		}
-		dst = append(dst, '"', ':')
-		dst = append(dst, p.Value(f)...)
-	}
-	return dst
-}
-
 // ownService reports whether the head of a line has the sender's service, and no field has it too.
 func ownService(p *Reader, was *record.Stamp, d *Defaults) bool {
 	own, ok := record.Member(p.Src, "service.name")
@@ -115,8 +110,8 @@ func ownService(p *Reader, was *record.Stamp, d *Defaults) bool {
 	return !ok || record.FoldService(string(record.TextOf(own))) != was.Service
 }
 
-// Remapped explains the parts of the head that the last call of [Reader.Remap] has found in fields.
-func (p *Reader) Remapped(w *Why) {
+// remapped explains the parts of the head that the mapping has found in fields.
+func (p *Reader) remapped(w *Why) {
 	at := [names.NumParts]int{p.last.time, p.last.level, p.last.msg, p.last.service}
 	for i, own := range [names.NumParts]int{headTime, headLevel, headMsg, headService} {
 		if at[i] != own {

@@ -1,11 +1,14 @@
 package meaning
 
 import (
+	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
 	"blobtail/record"
 	"blobtail/record/names"
+	"blobtail/record/text"
 	"blobtail/record/times"
 )
 
@@ -49,6 +52,7 @@ type Passed struct{ Name, Value, Reason string }
 const (
 	NoTime      = "is no time"
 	TooFarAhead = "is more than 24 h after the arrival"
+	TooFarOff   = "guessed, too far"
 )
 
 // Why says where the parts of a record's head come from. Those who decide that note it.
@@ -97,9 +101,9 @@ func (w *Why) Named(time, level, message, service string) {
 	}
 }
 
-// Why explains the head of the object scanned last, after [Reader.AppendLine] or [Reader.Head]
-// with these defaults, by the notes of these.
-func (p *Reader) Why(d *Defaults) (w Why) {
+// Why explains the head of the object scanned last, after [Reader.Head] or [Reader.AppendLine] with these
+// defaults, by the notes of these. line is that of AppendLine.
+func (p *Reader) Why(d *Defaults, line []byte) (w Why) {
 	h, day, clock := p.last, p.notes.day, p.notes.clock
 	if h.time >= 0 || day < 0 {
 		day, clock = -1, -1
@@ -130,12 +134,10 @@ func (p *Reader) Why(d *Defaults) (w Why) {
 	case d.Fallback != "":
 		w.Service().Place = FromFallback
 	}
+	msg, _ := record.Lookup(line, "msg")
+	p.whySought(&w, record.TextOf(msg))
 	return w
 }
-
-// Sought reports whether the time and the level of the record appended or begun last are those
-// that [Defaults.Seek] found.
-func (p *Reader) Sought() (ns, level bool) { return p.last.soughtTime, p.last.soughtLevel }
 
 // field is the cause of a part that is a field, or a member that a mapping names.
 func (p *Reader) field(part names.Part, at int) Cause {
@@ -176,7 +178,7 @@ const (
 )
 
 var reasons = [...]string{
-	noTime: NoTime, tooFarAhead: TooFarAhead, farOff: "guessed, too far", dateAlone: "is a date alone",
+	noTime: NoTime, tooFarAhead: TooFarAhead, farOff: TooFarOff, dateAlone: "is a date alone",
 	clockAlone: "is a clock alone", noLevel: "is no level", wordFirst: "is a number, and a word comes before it",
 }
 
@@ -263,4 +265,49 @@ func shown(p *Reader, at int) string {
 		return string(v)
 	}
 	return string(record.CutText(v, most)) + "..."
+}
+
+// whySought explains a time and a level that were found in the message.
+func (p *Reader) whySought(w *Why, msg []byte) {
+	timed, levelled := p.last.soughtTime, p.last.soughtLevel
+	found := &p.seeker.found
+	far := found.far != nil || found.farWithin
+	if !timed && !levelled && !far {
+		return
+	}
+	at, level, inner := w.Time(), w.Level(), cmp.Or(found.inner, new(Why))
+	if found.far != nil {
+		at.Pass("", found.far, TooFarOff)
+	} else if found.farWithin {
+		at.Passed = append(at.Passed, inner.Time().Passed...)
+	}
+	if timed {
+		if *at = (Cause{Place: FromText, Text: string(found.stamp), Passed: at.Passed}); found.timeWithin {
+			at.Name = inner.Time().Name
+		}
+	}
+	if passed := level.Passed; levelled {
+		switch {
+		case found.level != "":
+			*level = Cause{Place: FromText, Name: found.level}
+		case found.levelWithin:
+			*level = Cause{Place: FromText, Name: inner.Level().Name}
+		default:
+			*level = TextCause(bytes.TrimSpace(msg), found.word)
+		}
+		level.Passed = passed
+	}
+}
+
+// TextCause is the cause of a level that a text shows: a word in its first line, or a trace.
+func TextCause(msg, word []byte) Cause {
+	switch first := msg[:text.LineEnd(msg, 0)]; {
+	case text.Uncaught(first) != nil:
+		return Cause{Place: FromTrace}
+	case bytes.Contains(msg, word):
+		return Cause{Place: FromText, Text: string(word)}
+	case string(word) == "error", string(word) == "critical":
+		return Cause{Place: FromTrace}
+	}
+	return Cause{Place: FromText}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/record"
 	"blobtail/record/meaning"
 )
 
@@ -63,7 +62,7 @@ func TestWhy(t *testing.T) {
 		}
 		d := meaning.Defaults{Time: arrived, Arrived: arrived}
 		line, _ := p.AppendLine(nil, &d)
-		w := p.Why(&d)
+		w := p.Why(&d, line)
 		want := fmt.Sprint(test.time, " | ", test.level, " | ", test.message, " | ", test.service)
 		if got := fmt.Sprint(cause(*w.Time()), " | ", cause(*w.Level()), " | ", cause(*w.Message()), " | ", cause(*w.Service())); got != want {
 			t.Errorf("%s:\n%s, want\n%s", test.line, got, want)
@@ -72,36 +71,32 @@ func TestWhy(t *testing.T) {
 		if string(again) != string(line) {
 			t.Errorf("%s: asked why, the line is %s; before it was %s", test.line, again, line)
 		}
-		if ns, level := p.Sought(); ns || level {
-			t.Errorf("%s: nobody looked into the message", test.line)
-		}
 	}
 }
 
 // A time and a level that were looked for in the message are known as that.
 func TestWhySought(t *testing.T) {
 	p := meaning.NewReader()
-	d := &meaning.Defaults{Time: arrival, Seek: func(msg []byte, s *record.Stamp) record.Level {
-		if !s.OwnTime {
-			s.Time, s.OwnTime = 7, true
-		}
-		return record.ParseLevel(msg[:1])
-	}}
-	for _, test := range []struct {
-		line        string
-		time, level bool
-		ns          int64
-	}{
-		{`{"msg":"W: x"}`, true, true, 7}, {`{"msg":"x"}`, true, false, 7}, {`{"msg":"WRN x","level":"info"}`, true, false, 7},
-		{`{"msg":"E  x","ts":"2026-11-20T10:00:00Z"}`, false, true, 1795168800000000000},
-		{`{"log":{"level":"info"},"msg":"E  x"}`, true, false, 7}, {`{"a":1}`, false, false, arrival},
+	d := &meaning.Defaults{Time: arrival, Arrived: arrival, Seeks: true, Explains: true}
+	const at = "2026-11-19T10:00:00Z"
+	for _, test := range []struct{ line, time, level string }{
+		{`{"msg":"` + at + ` WARN x"}`, at, "WARN"}, {`{"msg":"` + at + ` x y"}`, at, ""},
+		{`{"msg":"` + at + ` WARN x","level":"info"}`, at, ""}, {`{"msg":"` + at + ` [E] x","ts":"2026-11-18T10:00:00Z"}`, "", "E"},
+		{`{"log":{"level":"info"},"msg":"` + at + ` WARN x"}`, at, ""}, {`{"a":1}`, "", ""},
 	} {
 		if _, err := p.Scan([]byte(test.line)); err != nil {
 			t.Fatal(err)
 		}
-		_, stamp := p.AppendLine(nil, d)
-		if ns, level := p.Sought(); ns != test.time || level != test.level || stamp.Time != test.ns {
-			t.Errorf("%s: %v %v %d", test.line, ns, level, stamp.Time)
+		line, stamp := p.AppendLine(nil, d)
+		w := p.Why(d, line)
+		shown := func(c *meaning.Cause) string {
+			if c.Place != meaning.FromText {
+				return ""
+			}
+			return c.Text
+		}
+		if ns, level := shown(w.Time()), shown(w.Level()); ns != test.time || level != test.level {
+			t.Errorf("%s: %q %q %d", test.line, ns, level, stamp.Time)
 		}
 	}
 }

@@ -238,7 +238,7 @@ func (m *mixed) criPass(r *criRecord) bool {
 		case r.trace:
 			h.Why.Level().Place = meaning.FromTrace
 		case len(r.level) > 0:
-			*h.Why.Level() = textCause(msg, r.level)
+			*h.Why.Level() = meaning.TextCause(msg, r.level)
 		}
 	}
 	m.to.Begin(h).Text("stream", []byte(r.of.stream))

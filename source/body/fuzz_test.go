@@ -298,7 +298,7 @@ func FuzzJoin(f *testing.F) {
 		if !hasCRI(body) {
 			checkJoin(t, body)
 		}
-		newSeeker().seek(body, len(body)%2 == 0)
+		meaning.NewReader().Seek(body, &meaning.Defaults{}, len(body)%2 == 0)
 	})
 }
 

@@ -46,13 +46,11 @@ func FuzzTimes(f *testing.F) {
 			t.Fatalf("%q is %d, and as a line %d", s, alone, line.NS)
 		}
 		if msg := strings.TrimSpace(s); msg != "" && msg[0] != '{' && msg[len(msg)-1] != '}' {
-			k := newSeeker()
-			k.times.Now = at
 			want := int64(0)
 			if line.ReadPast(&r, []byte(msg)) {
 				want = line.NS
 			}
-			if ns, _ := k.seek([]byte(s), false); ns != want {
+			if ns, _ := p.Seek([]byte(s), &meaning.Defaults{Arrived: at}, false); ns != want {
 				t.Fatalf("%q is %d as a line, and in a message %d", s, want, ns)
 			}
 		}

@@ -50,25 +50,14 @@ type Gatherer struct {
 	earliest int64 // time of an accepted line
 	longest  int   // bytes of a record of the body, as received
 	parser   *meaning.Reader
-	seeker   *seeker
-	draft    draft
+	parts    *meaning.Parts // begun last
+	why      meaning.Why    // of the record added last, for a Watch
 	hash     *xxh3.Hasher
 	services map[string]uint32
 	last     uint32 // service of the previous line
 	near     *near
 	checked  verdict  // of the service that was checked last
 	untimed  []uint32 // of a keyed body, the accepted lines without a time
-}
-
-// draft is the record begun last, until it is added.
-type draft struct {
-	parts  *meaning.Parts
-	sought bool   // the caller has looked into its message
-	line   []byte // room for its line under a mapping
-
-	// These are for a Watch; why is of an object, too.
-	head meaning.Head
-	why  meaning.Why
 }
 
 // Rejected is an invalid record. It waits for the end of its request, because it gets
@@ -115,17 +104,12 @@ type verdict struct {
 // the arrival. If the time of a key is too far ahead, all records would be rejected.
 func (g *Gatherer) Arrive(a Arrival) {
 	g.arrival, g.checked = a, verdict{}
-	g.defaults = meaning.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.find, Mapping: a.Fields.Named()}
-	g.seeker.main = nil
-	if g.defaults.Mapping != nil {
-		g.seeker.main = g.parser
-	}
+	g.defaults = meaning.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seeks: true, Explains: g.Watch != nil, Mapping: a.Fields.Named()}
 	if ms, ok := origin.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)
 	}
 	g.near.arrive(a, g.defaults.Time)
-	g.defaults.Guess, g.seeker.judge = g.near.judge.Guess, g.Arrival()
-	g.seeker.times.Now, g.seeker.times.Guess, g.seeker.explains = a.Time, g.defaults.Guess, g.Watch != nil
+	g.defaults.Guess = g.near.judge.Guess
 }
 
 // Source is that of the arrival.
@@ -135,7 +119,7 @@ func (g *Gatherer) latest() int64 { return g.arrival.Time + record.MaxAhead.Nano
 
 // NewGatherer makes a Gatherer.
 func NewGatherer() *Gatherer {
-	return &Gatherer{parser: meaning.NewReader(), seeker: newSeeker(), near: &near{}, services: make(map[string]uint32), hash: xxh3.New()}
+	return &Gatherer{parser: meaning.NewReader(), near: &near{}, services: make(map[string]uint32), hash: xxh3.New()}
 }
 
 // Arrived is the time of the arrival, as in [Sink].
@@ -146,12 +130,9 @@ func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
 
 // Object adds the object scanned last.
 func (g *Gatherer) Object(raw []byte, end int) bool {
-	if g.Watch != nil {
-		g.seeker.found = sought{}
-	}
 	data, stamp := g.parser.AppendLine(g.Req.Data, &g.defaults)
 	if g.Watch != nil {
-		g.draft.why = g.whyObject(data[len(g.Req.Data):])
+		g.why = g.parser.Why(&g.defaults, data[len(g.Req.Data):])
 	}
 	return g.line(data, &stamp, raw, 1, end)
 }
@@ -173,32 +154,19 @@ func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
 
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h meaning.Head) *meaning.Parts {
-	if g.Watch != nil {
-		g.draft.head, g.seeker.found = h, sought{}
-	}
-	if g.defaults.Mapping != nil {
-		return g.beginMapped(h)
-	}
-	g.draft.parts = g.parser.Begin(g.Req.Data, h, &g.defaults)
-	if g.Watch != nil {
-		g.draft.why = g.whyParts(&h)
-	}
-	return g.draft.parts
+	g.parts = g.parser.Begin(g.Req.Data, h, &g.defaults)
+	return g.parts
 }
 
 // Record adds the record begun last.
 func (g *Gatherer) Record(raw []byte, places, end int) bool {
-	data, stamp, err := g.draft.parts.End()
+	data, stamp, err := g.parts.End()
 	if err != nil {
 		why, _ := rejectionOf(err)
 		return g.reject(raw, why, places, end)
 	}
-	if g.defaults.Mapping != nil {
-		data, stamp = g.remap(data, stamp)
-		if g.Watch != nil {
-			g.draft.why = g.whyParts(&g.draft.head)
-			g.parser.Remapped(&g.draft.why)
-		}
+	if g.Watch != nil {
+		g.why = g.parts.Why()
 	}
 	return g.line(data, &stamp, raw, places, end)
 }
@@ -224,7 +192,7 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 	}
 	g.longest = max(g.longest, len(raw))
 	if g.Watch != nil {
-		g.Watch(Seen{Place: g.Places, Line: data[len(g.Req.Data):], Stamp: *stamp, Why: g.draft.why, Raw: raw})
+		g.Watch(Seen{Place: g.Places, Line: data[len(g.Req.Data):], Stamp: *stamp, Why: g.why, Raw: raw})
 	}
 	if stamp.OwnTime {
 		g.Owned++
@@ -471,7 +439,7 @@ func (g *Gatherer) Forget(long bool) {
 	}
 	g.Clear()
 	*g = Gatherer{
-		parser: g.parser, seeker: g.seeker, near: g.near, hash: g.hash, services: g.services,
+		parser: g.parser, near: g.near, hash: g.hash, services: g.services,
 		Req: g.Req, Rejected: g.Rejected, untimed: g.untimed,
 	}
 }

@@ -13,7 +13,7 @@ func HeadOf(to Sink, p *meaning.Reader, rest []names.Pair) (meaning.Head, []name
 	h, members := p.Head(to.Arrival())
 	h.Renames = true
 	if h.Why = to.Why(); h.Why != nil {
-		*h.Why = p.Why(to.Arrival())
+		*h.Why = p.Why(to.Arrival(), nil)
 	}
 	for key, value := range members {
 		rest = append(rest, names.MemberPair(key, value, ""))

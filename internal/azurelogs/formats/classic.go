@@ -299,7 +299,7 @@ func (t *Translator) classic(dst, entry []byte) (line []byte, stamp record.Stamp
 	t.setID(entry, at[requestID].text, at[operationNo].text)
 	parts := t.parser.Begin(dst, meaning.Head{
 		Time: ns, Level: []byte(statusLevel(at[httpStatus].text, at[requestStatus].text).String()), Msg: t.classicMessage(),
-	}, &meaning.Defaults{Service: t.service})
+	}, &t.of)
 	for i, name := range t.names[:len(at)] {
 		if n, ok := wholeNumber(at[i].text); ok && numeric(i) {
 			parts.Int(name, n)

@@ -32,7 +32,7 @@ func (t *Translator) resource(dst, entry []byte, made bool) (line []byte, stamp 
 	if blanks(entry[n:]) < len(entry[n:]) {
 		return dst, stamp, &MalformedError{"text behind the JSON object"}
 	}
-	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], &meaning.Defaults{Service: t.service, ForeignTs: true})
+	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], &t.of)
 	word := append(t.word[:0], t.parser.Level()...)
 	t.word = word
 	if !stamp.OwnTime {
@@ -247,11 +247,9 @@ func (t *Translator) level(s *summary, word, own []byte) (level record.Level, ke
 	text := unquoted(word)
 	kept = len(text) > 0 && string(text) != "null"
 	for _, text := range [...][]byte{own, s.text, s.result} {
-		if t.Shows != nil && len(text) > 0 {
-			t.text = record.AppendUnescaped(t.text[:0], text)
-			if l := t.Shows(t.text); l != record.Other {
-				return l, kept
-			}
+		t.text = record.AppendUnescaped(t.text[:0], text)
+		if _, l := t.parser.Seek(t.text, &meaning.Defaults{}, true); l != record.Other {
+			return l, kept
 		}
 	}
 	switch string(s.operation) {

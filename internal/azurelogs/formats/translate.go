@@ -18,13 +18,9 @@ type ID [10]byte
 // A Translator makes canonical lines of entries. It keeps its memory from one entry to the
 // next; only one goroutine may use it at a time.
 type Translator struct {
-	// Shows returns the level that a text shows, Other for none. It is asked for resource logs
-	// without a word for the level. Nil: nobody is.
-	Shows func(text []byte) record.Level
-
 	kind    Kind
-	service string
-	hour    time.Time // of the blob
+	of      meaning.Defaults // with the service
+	hour    time.Time        // of the blob
 	parser  *meaning.Reader
 	times   times.Reader
 	names   []string
@@ -45,7 +41,7 @@ type Translator struct {
 // NewTranslator returns a Translator of entries of a kind. service is the service of all
 // lines, hour that of the blob, which entries of a resource log without a time get.
 func NewTranslator(kind Kind, service string, hour time.Time) *Translator {
-	return &Translator{kind: kind, service: service, hour: hour, times: times.Reader{MonthFirst: true}, parser: meaning.NewReader(), names: classicFields()}
+	return &Translator{kind: kind, of: meaning.Defaults{Service: service, ForeignTs: true}, hour: hour, times: times.Reader{MonthFirst: true}, parser: meaning.NewReader(), names: classicFields()}
 }
 
 // Append appends the canonical line of an entry to dst, without the signatures of shared

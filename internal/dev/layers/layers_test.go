@@ -62,7 +62,7 @@ var allowed = map[string][]string{
 	"record/names":            {"record"},
 	"record/text":             {"record", "record/names", "record/times"},
 	"record/trace":            {"record", "record/text", "record/times"},
-	"record/meaning":          {"record", "record/names", "record/times"},
+	"record/meaning":          {"record", "record/names", "record/text", "record/times", "record/trace"},
 	"internal/where":          {"blobfmt/filter", "record", "internal/budget", "internal/grep", "internal/regex", "internal/spelling"},
 	"internal/globset":        {"record"},
 	"storage/lru":             {},

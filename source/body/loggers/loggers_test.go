@@ -79,7 +79,6 @@ const blobs = "azurelogs"
 func inBlob(t *testing.T, row *Row) (out []got) {
 	t.Helper()
 	s, tr := formats.NewSplitter(formats.Resource), formats.NewTranslator(formats.Resource, "shop", row.Arrived)
-	tr.Shows = body.Shows()
 	scanner := bufio.NewScanner(bytes.NewReader(row.Bytes))
 	scanner.Split(s.Split)
 	for scanner.Scan() {

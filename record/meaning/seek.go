@@ -1,11 +1,10 @@
-package body
+package meaning
 
 import (
 	"bytes"
 	"cmp"
 
 	"blobtail/record"
-	"blobtail/record/meaning"
 	"blobtail/record/names"
 	"blobtail/record/text"
 	"blobtail/record/times"
@@ -16,50 +15,55 @@ import (
 // in a text, in a line of logfmt, in JSON, and in the message of that. All doors pass it, so that
 // a line has the same time and level behind each.
 type seeker struct {
-	parser   *meaning.Reader // of an object in the message
-	deeper   *meaning.Reader // of one in that object's message
-	main     *meaning.Reader // that of the record, if there is a mapping
-	explains bool            // there is a Watch
-	times    times.Reader    // its Now is the arrival
-	judge    *meaning.Defaults
-	find     func(msg []byte, s *record.Stamp) record.Level // stamp, made once
-	found    sought
+	main   *Reader      // that of the record
+	parser *Reader      // of an object in the message; nil before the first one
+	deeper *Reader      // of one in that object's message
+	times  times.Reader // its Now is the arrival
+	found  sought
 }
 
 // sought is where a seeker found the time and the level of a message. The bytes are the message's
 // or the parser's.
 type sought struct {
-	stamp, word             []byte       // in the text
-	timeWithin, levelWithin bool         // it is of the object that was scanned last
-	level                   string       // the name of a first member of the message with the level
-	indented, guessed       bool         // the message is, and the time is
-	far                     []byte       // a guessed time that is not believed
-	farWithin               bool         // there is one in a field of the object that was scanned last
-	inner                   *meaning.Why // of that object, for a Watch
+	stamp, word             []byte // in the text
+	timeWithin, levelWithin bool   // it is of the object that was scanned last
+	level                   string // the name of a first member of the message with the level
+	indented, guessed       bool   // the message is, and the time is
+	far                     []byte // a guessed time that is not believed
+	farWithin               bool   // there is one in a field of the object that was scanned last
+	inner                   *Why   // of that object, if the record is explained
 }
 
-func newSeeker() *seeker {
-	s := &seeker{parser: meaning.NewReader(), deeper: meaning.NewReader(), judge: &meaning.Defaults{}}
-	s.find = s.stamp
-	return s
+// Seek returns the time and the level that a text shows, 0 and Other for none, by the rules for the message
+// of a record behind any door. timed says that no time is needed.
+func (p *Reader) Seek(msg []byte, d *Defaults, timed bool) (ns int64, l record.Level) {
+	s := &p.seeker
+	s.main = p
+	s.times.Now, s.times.Guess = d.Arrived, d.Guess
+	return s.seek(msg, d, timed)
 }
 
-// stamp gives a stamp the time that a message shows, if it has none, and returns the level.
-func (s *seeker) stamp(msg []byte, to *record.Stamp) record.Level {
-	ns, l := s.seek(msg, to.OwnTime)
+// sought gives a stamp the time that a message shows, if it has none, and returns the level. named says
+// that the record has a level.
+func (p *Reader) sought(d *Defaults, msg []byte, to *record.Stamp, named bool) {
+	ns, l := p.Seek(msg, d, to.OwnTime)
+	found, h := &p.seeker.found, &p.last
+	h.soughtTime, h.soughtLevel = false, false
 	switch {
 	case to.OwnTime:
-		s.found.far, s.found.farWithin = nil, false
+		found.far, found.farWithin = nil, false
 	case ns != 0:
-		to.Time, to.OwnTime, to.Guessed = ns, true, s.found.guessed
+		to.Time, to.OwnTime, to.Guessed, h.soughtTime = ns, true, found.guessed, true
 	}
-	to.TimeFar = to.TimeFar || s.found.far != nil || s.found.farWithin
-	return l
+	to.TimeFar = to.TimeFar || found.far != nil || found.farWithin
+	if !named && to.Level == record.Other && l != record.Other {
+		to.Level, h.soughtLevel = l, true
+	}
 }
 
 // seek returns the time and the level that a message shows, 0 and Other for none. timed says that
 // no time is needed.
-func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
+func (s *seeker) seek(msg []byte, d *Defaults, timed bool) (ns int64, l record.Level) {
 	s.found = sought{indented: text.IsIndented(msg)}
 	msg = bytes.TrimSpace(msg)
 	if len(msg) == 0 {
@@ -72,21 +76,21 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	if msg = trace.BehindPrefixes(msg); len(msg) == 0 {
 		return 0, record.Other
 	}
-	if s.main != nil {
-		if word := text.NamedLevel(msg, s.main.NamesOfLevel()); word != nil {
+	if d.Mapping != nil {
+		if word := text.NamedLevel(msg, s.main.namesOfLevel()); word != nil {
 			ns, _ = s.text(msg)
 			s.found.word = word
 			return ns, record.ParseLevel(word)
 		}
 	}
 	if msg[0] == '{' {
-		if timed && s.main == nil {
+		if timed && d.Mapping == nil {
 			if l, ok := names.FirstLevel(msg); ok {
 				s.found.level = "level"
 				return 0, l
 			}
 		}
-		if ns, l, ok := s.object(msg); ok {
+		if ns, l, ok := s.object(msg, d); ok {
 			return ns, l
 		}
 		if l, _ := names.FirstLevel(msg); l != record.Other { // of one that was cut
@@ -100,15 +104,15 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	}
 	// JSON behind a head, such as that of CRI.
 	if at := bytes.IndexByte(msg[:min(len(msg), text.Reach)], '{'); at > 0 {
-		return s.behind(msg, at, ns, l)
+		return s.behind(msg, d, at, ns, l)
 	}
 	return ns, l
 }
 
 // behind looks into the object behind a text, at at, with this time and this level.
-func (s *seeker) behind(msg []byte, at int, ns int64, l record.Level) (int64, record.Level) {
+func (s *seeker) behind(msg []byte, d *Defaults, at int, ns int64, l record.Level) (int64, record.Level) {
 	head := s.found
-	inner, level, ok := s.object(msg[at:])
+	inner, level, ok := s.object(msg[at:], d)
 	if !ok {
 		return ns, l
 	}
@@ -152,19 +156,22 @@ func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
 }
 
 // object looks into a message that is an object, and into its message. ok is false if it is none.
-func (s *seeker) object(msg []byte) (ns int64, l record.Level, ok bool) {
+func (s *seeker) object(msg []byte, d *Defaults) (ns int64, l record.Level, ok bool) {
+	if s.parser == nil {
+		s.parser, s.deeper = NewReader(), NewReader()
+	}
 	if n, err := s.parser.Scan(msg); err != nil || n != len(msg) {
 		return 0, record.Other, false
 	}
-	shown, l, inner := s.parser.Shows(s.judge)
+	shown, l, inner := s.parser.shows(d)
 	ns = shown.Time
-	if s.main != nil {
-		if mapped := s.parser.MappedLevel(s.main); mapped != record.Other {
+	if d.Mapping != nil {
+		if mapped := s.parser.mappedBy(s.main); mapped != record.Other {
 			l = mapped
 		}
 	}
-	if s.explains {
-		w := s.parser.Why(s.judge)
+	if d.Explains {
+		w := s.parser.Why(d, nil)
 		s.found.inner = &w
 	}
 	s.found.timeWithin, s.found.levelWithin = ns != 0, l != record.Other
@@ -174,7 +181,7 @@ func (s *seeker) object(msg []byte) (ns int64, l record.Level, ok bool) {
 	}
 	at, level := int64(0), record.Other
 	if n, err := s.deeper.Scan(inner); err == nil && n == len(inner) {
-		shown, level, _ = s.deeper.Shows(s.judge)
+		shown, level, _ = s.deeper.shows(d)
 		at = shown.Time
 	} else {
 		at, level = s.text(inner)

@@ -1,4 +1,4 @@
-package body
+package meaning
 
 import (
 	"bytes"
@@ -17,21 +17,24 @@ import (
 // first word.
 func TestSentence(t *testing.T) {
 	for line, want := range map[string]bool{
-		"GET /orders took 12 ms": true, "order 7 is stored": true, "the error is gone": true, "user \"ann\" logged in": true, "Segmentation fault": false,
-		"error while reading": false, "ERROR disk is full": true, "ERROR: disk is full": false, "LOG of the day": false, "Nov 20 is over": false, "disk: full": false, "done": false, "level=error x": false, "no [error] here": false,
-		"one\ntwo": false, "one  two": false, "INFO": false, "a b": false, "x": false, "": false, "SIGQUIT was sent": false, "INFO - x": false, "GET 1795168806.257, x": false, "GET 17 is over": true, "web - ERROR x": false,
+		"GET /orders took 12 ms": true, "order 7 is stored": true, "the error is gone": true, "user \"ann\" logged in": true,
+		"Segmentation fault": false, "error while reading": false, "ERROR disk is full": true, "ERROR: disk is full": false,
+		"LOG of the day": false, "Nov 20 is over": false, "disk: full": false, "done": false, "level=error x": false,
+		"no [error] here": false, "one\ntwo": false, "one  two": false, "INFO": false, "a b": false, "x": false, "": false,
+		"SIGQUIT was sent": false, "INFO - x": false, "GET 1795168806.257, x": false, "GET 17 is over": true, "web - ERROR x": false,
 	} {
 		if _, ok := text.Sentence([]byte(line)); ok != want {
 			t.Errorf("%q is a sentence: %v", line, !want)
 		}
 	}
-	files, err := filepath.Glob("loggers/testdata/*.txtar")
+	files, err := filepath.Glob("../../source/body/loggers/testdata/*.txtar")
 	if err != nil || len(files) < 100 {
 		t.Fatal(len(files), err)
 	}
 	var words [][]byte
-	s := newSeeker()
-	s.times.Now = time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC).UnixNano()
+	p := NewReader()
+	p.Seek(nil, &Defaults{Arrived: time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC).UnixNano()}, false)
+	s := &p.seeker
 	check := func(line []byte) (found bool) {
 		line = bytes.TrimSpace(line)
 		level, ok := text.Sentence(line)
@@ -43,7 +46,7 @@ func TestSentence(t *testing.T) {
 		}
 		return true
 	}
-	for _, name := range append(files, "testdata/traces.txt") {
+	for _, name := range append(files, "../../source/body/testdata/traces.txt") {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
