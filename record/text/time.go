@@ -72,8 +72,11 @@ func (t *Stamp) find(r *times.Reader, line []byte) (ok bool) {
 // for the words of syslog without the comma of Java, and where the time is a part of the level's form, as
 // in I1120 15:04:05.
 func (t *Stamp) first(r *times.Reader, line []byte, at int, key bool) bool {
-	if at < len(line) && bytes.IndexByte([]byte("[(\"<"), line[at]) >= 0 {
-		at++
+	if at < len(line) {
+		switch line[at] {
+		case '[', '(', '"', '<':
+			at++
+		}
 	}
 	if !t.at(r, line, at, key) || isShort(line[at:]) {
 		*t = Stamp{Rest: line}
@@ -179,10 +182,14 @@ const longestHead = 256
 //	level=info ts=2026-11-20T15:04:05Z msg=text    go-kit, Grafana, Loki
 func (t *Stamp) pairTime(r *times.Reader, line []byte, from int) bool {
 	const mostPairs = 16
-	if n := bytes.IndexByte(line[from:min(len(line), from+len("timestamp="))], '='); n > 0 && line[from] == 't' {
-		switch string(line[from : from+n]) {
+	if from < len(line) && line[from] == 't' {
+		end := from + 1
+		for end < len(line) && end-from < len("timestamp") && line[end] != '=' {
+			end++
+		}
+		switch string(line[from:end]) {
 		case "time", "ts", "timestamp", "t":
-			if t.first(r, line, from+n+1, true) {
+			if end < len(line) && line[end] == '=' && t.first(r, line, end+1, true) {
 				return true
 			}
 		}
