@@ -72,7 +72,7 @@ func (t *Stamp) find(r *times.Reader, line []byte) (ok bool) {
 // for the words of syslog without the comma of Java, and where the time is a part of the level's form, as
 // in I1120 15:04:05.
 func (t *Stamp) first(r *times.Reader, line []byte, at int, key bool) bool {
-	if at < len(line) && bytes.IndexByte([]byte("[(\"<"), line[at]) >= 0 {
+	if at < len(line) && (line[at] == '[' || line[at] == '(' || line[at] == '"' || line[at] == '<') {
 		at++
 	}
 	if !t.at(r, line, at, key) || isShort(line[at:]) {
@@ -179,10 +179,10 @@ const longestHead = 256
 //	level=info ts=2026-11-20T15:04:05Z msg=text    go-kit, Grafana, Loki
 func (t *Stamp) pairTime(r *times.Reader, line []byte, from int) bool {
 	const mostPairs = 16
-	if n := bytes.IndexByte(line[from:min(len(line), from+len("timestamp="))], '='); n > 0 && line[from] == 't' {
-		switch string(line[from : from+n]) {
+	if from < len(line) && line[from] == 't' {
+		switch key, _, ok := bytes.Cut(line[from:min(len(line), from+len("timestamp="))], []byte("=")); string(key) {
 		case "time", "ts", "timestamp", "t":
-			if t.first(r, line, from+n+1, true) {
+			if ok && t.first(r, line, from+len(key)+1, true) {
 				return true
 			}
 		}
