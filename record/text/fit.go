@@ -141,18 +141,14 @@ func fit(signs string, s []byte) (n, from, to int) {
 func take(sign byte, s []byte, n int) int {
 	at := n
 	switch sign {
-	case '9':
-		if n < len(s) && IsDigit(s[n]) {
-			n++
-		}
-	case '&':
-		for n < len(s) && IsDigit(s[n]) {
-			n++
-		}
 	case '@':
 		if n+8 <= len(s) && isClock(s[n:n+2], s[n+2:]) {
 			for n += 8; n < len(s) && (IsDigit(s[n]) || s[n] == '.' || s[n] == ','); n++ {
 			}
+		}
+	case '9', '&':
+		for n < len(s) && IsDigit(s[n]) && (sign == '&' || n == at) {
+			n++
 		}
 	case '^', '?':
 		if n < len(s) && (isUpper(s[n]) || sign == '?') {
@@ -162,23 +158,17 @@ func take(sign byte, s []byte, n int) int {
 		for n < len(s) && isUpper(s[n]) {
 			n++
 		}
-		if n < at+3 {
-			return at
-		}
 	case '+':
 		for n < len(s) && isLetter(s[n]) {
 			n++
-		}
-		if levelMark(s[at:n]) == noLevel {
-			return at
 		}
 	default:
 		for n < len(s) && IsNameByte(s[n]) {
 			n++
 		}
-		if sign == '!' && !isPod(s[at:n]) {
-			return at
-		}
+	}
+	if sign == '$' && n < at+3 || sign == '+' && levelMark(s[at:n]) == noLevel || sign == '!' && !isPod(s[at:n]) {
+		return at
 	}
 	return n
 }

@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"strings"
 
 	"blobtail/record"
 )
@@ -66,19 +67,7 @@ func (s *levelScan) next() (level []byte, done bool) {
 		close = ' '
 	}
 	isUpper, first := allUpper(word), s.names < 0 || s.names == levelNames // no name came
-	marked := false
-	switch after {
-	case ':':
-		marked = s.colon(word)
-	case ']':
-		marked = before == '[' || before == ':'
-	case ' ':
-		marked = before == '[' && s.padded()
-	case ')':
-		marked = before == '('
-	case '>':
-		marked = before == '<'
-	}
+	marked := s.marked(word, before, after)
 	alone := s.behind && ends(close) // right behind the time
 	switch mark := levelMark(word); {
 	case len(whole) < s.at-from, !first && !isUpper && !s.angled(from): // <Error>: of macOS
@@ -99,17 +88,24 @@ func (s *levelScan) byteAt(at int) byte {
 	return s.rest[at]
 }
 
-// padded reports whether blanks and a closing bracket follow: [info ].
-func (s *levelScan) padded() bool {
-	return s.byteAt(SkipBlanks(s.rest, s.at)) == ']'
+// marked reports whether a word has the marks of a level around it. In lower case a blank has to follow a
+// colon, because keys and addresses have colons too.
+func (s *levelScan) marked(word []byte, before, after byte) bool {
+	switch after {
+	case ':':
+		next := s.byteAt(s.at + 1)
+		return len(word) == 0 || isUpper(word[0]) || next <= ' ' || next == ':'
+	case ']':
+		return before == '[' || before == ':'
+	case ' ':
+		return before == '[' && s.byteAt(SkipBlanks(s.rest, s.at)) == ']' // [info ]
+	}
+	return after == ')' && before == '(' || after == '>' && before == '<'
 }
 
-// colon reports whether the colon behind a word marks a level: in lower case a blank has to
-// follow, because keys and addresses have colons too.
-func (s *levelScan) colon(word []byte) bool {
-	next := s.byteAt(s.at + 1)
-	return len(word) == 0 || isUpper(word[0]) || next <= ' ' || next == ':'
-}
+// facilities are those of syslog.
+const facilities = " kern user mail daemon auth syslog lpr news uucp cron authpriv ftp ntp security" +
+	" local0 local1 local2 local3 local4 local5 local6 local7 "
 
 // part returns the level that a part of a word is, by the marks in the word and around it.
 //
@@ -159,7 +155,8 @@ func (s *levelScan) part(word []byte, before, after byte) []byte {
 		level = word[1:at]
 		ok = at == len(word)-1 && allUpper(level)
 	case '.':
-		ok = at > 0 && (s.behind && after == ':' && allUpper(level) || s.names >= 0 && after == ' ' && isFacility(word[:at]))
+		ok = at > 0 && (s.behind && after == ':' && allUpper(level) || s.names >= 0 && after == ' ' &&
+			strings.Contains(facilities, " "+string(word[:at])+" "))
 	case '#':
 		ok = at > 0 && s.behind && before == '[' && after == ']'
 	case '/':
@@ -169,16 +166,6 @@ func (s *levelScan) part(word []byte, before, after byte) []byte {
 		return nil
 	}
 	return level
-}
-
-// isFacility reports whether a name is that of a facility of syslog.
-func isFacility(name []byte) bool {
-	switch string(name) {
-	case "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp", "ntp", "security",
-		"local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7":
-		return true
-	}
-	return false
 }
 
 // withoutStep returns the level in INFO+2 of slog, in DEBUG2 of PostgreSQL, and in
@@ -270,10 +257,4 @@ func (s *levelScan) placed() bool {
 }
 
 // ends reports whether a level may stand before a byte; 0 is the end of the line.
-func ends(c byte) bool {
-	switch c {
-	case 0, ' ', '\t', '\r', '\n', ':', '[', ']', ')', '>', '|', ',', ';', '"':
-		return true
-	}
-	return false
-}
+func ends(c byte) bool { return bytes.IndexByte([]byte("\x00 \t\r\n:[])>|,;\""), c) >= 0 }

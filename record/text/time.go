@@ -72,11 +72,8 @@ func (t *Stamp) find(r *times.Reader, line []byte) (ok bool) {
 // for the words of syslog without the comma of Java, and where the time is a part of the level's form, as
 // in I1120 15:04:05.
 func (t *Stamp) first(r *times.Reader, line []byte, at int, key bool) bool {
-	if at < len(line) {
-		switch line[at] {
-		case '[', '(', '"', '<':
-			at++
-		}
+	if at < len(line) && (line[at] == '[' || line[at] == '(' || line[at] == '"' || line[at] == '<') {
+		at++
 	}
 	if !t.at(r, line, at, key) || isShort(line[at:]) {
 		*t = Stamp{Rest: line}
@@ -183,13 +180,9 @@ const longestHead = 256
 func (t *Stamp) pairTime(r *times.Reader, line []byte, from int) bool {
 	const mostPairs = 16
 	if from < len(line) && line[from] == 't' {
-		end := from + 1
-		for end < len(line) && end-from < len("timestamp") && line[end] != '=' {
-			end++
-		}
-		switch string(line[from:end]) {
+		switch key, _, ok := bytes.Cut(line[from:min(len(line), from+len("timestamp="))], []byte("=")); string(key) {
 		case "time", "ts", "timestamp", "t":
-			if end < len(line) && line[end] == '=' && t.first(r, line, end+1, true) {
+			if ok && t.first(r, line, from+len(key)+1, true) {
 				return true
 			}
 		}
