@@ -39,7 +39,7 @@ func (x messages) Open() (in httpsource.Intake, err error) {
 		return in, httpsource.RefuseMethod("POST", "%s /gelf: messages are sent with POST", x.r.Method)
 	}
 	decode := func(b []byte, to body.Sink) error {
-		return body.JSON(b, &sink{Sink: to, parser: record.NewScanner(names.At)})
+		return body.JSON(b, &sink{Sink: to, parser: meaning.NewReader()})
 	}
 	in.Form, err = body.NewSensedForm(decode, x.r.Header.Values("Content-Encoding"))
 	return in, err
@@ -54,7 +54,7 @@ func (messages) Reply(h http.Header, counts *httpsource.Result, refused *httpsou
 // A sink makes records of the messages that a decoder of JSON finds.
 type sink struct {
 	body.Sink
-	parser *record.Scanner
+	parser *meaning.Reader
 	rest   []names.Pair
 }
 

@@ -19,7 +19,7 @@ type sink struct {
 	outer, inner *meaning.Reader
 	shared       body.Shared // what the metadata of the request add to the records
 	rest, extra  []names.Pair
-	indexed      *record.Scanner // of members of fields
+	indexed      *meaning.Reader // of members of fields
 }
 
 // sharing is the metadata's part in the reason for rejecting a record.
@@ -168,7 +168,7 @@ func (s *sink) fields(object []byte, h *meaning.Head) (fields []names.Pair, err 
 		return nil, nil
 	}
 	if s.indexed == nil {
-		s.indexed = record.NewScanner(names.At)
+		s.indexed = meaning.NewReader()
 	}
 	if _, err := s.indexed.Scan(object); err != nil {
 		return nil, err
