@@ -48,14 +48,17 @@ func (p *Pair) is() Name {
 // Text is the text of a string or a number, nil for another value.
 func (p *Pair) Text() []byte {
 	switch {
-	case !p.JSON:
-		return p.Value
-	case record.IsString(p.Value):
+	case !p.hasText():
+		return nil
+	case p.JSON && record.IsString(p.Value):
 		return record.TextOf(p.Value)
-	case len(p.Value) > 0 && (record.IsDigit(p.Value[0]) || p.Value[0] == '-'):
-		return p.Value
 	}
-	return nil
+	return p.Value
+}
+
+// hasText reports whether there is a text, and it is not empty.
+func (p *Pair) hasText() bool {
+	return len(p.Value) > 0 && (!p.JSON || p.Value[0] == '"' && len(p.Value) > len(`""`) || record.IsDigit(p.Value[0]) || p.Value[0] == '-')
 }
 
 // IsEmpty reports whether the value is an empty text or null.
@@ -204,7 +207,7 @@ func BestService(pairs []Pair, v Vocabulary) Choice {
 		default:
 			rank = PerKind * (slices.Index(moreServices[v], p.Name) + 1)
 		}
-		if rank > 0 && len(p.Text()) == 0 {
+		if rank > 0 && !p.hasText() {
 			return 0
 		}
 		return rank

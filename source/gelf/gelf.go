@@ -38,7 +38,9 @@ func (x messages) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
 		return in, httpsource.RefuseMethod("POST", "%s /gelf: messages are sent with POST", x.r.Method)
 	}
-	decode := func(b []byte, to body.Sink) error { return body.JSON(b, &sink{Sink: to, parser: meaning.NewReader()}) }
+	decode := func(b []byte, to body.Sink) error {
+		return body.JSON(b, &sink{Sink: to, parser: meaning.NewReader()})
+	}
 	in.Form, err = body.NewSensedForm(decode, x.r.Header.Values("Content-Encoding"))
 	return in, err
 }

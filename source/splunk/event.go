@@ -18,7 +18,8 @@ type sink struct {
 	size         int      // of given
 	outer, inner *meaning.Reader
 	shared       body.Shared // what the metadata of the request add to the records
-	rest         []names.Pair
+	rest, extra  []names.Pair
+	indexed      *meaning.Reader // of members of fields
 }
 
 // sharing is the metadata's part in the reason for rejecting a record.
@@ -166,12 +167,15 @@ func (s *sink) fields(object []byte, h *meaning.Head) (fields []names.Pair, err 
 	if len(object) == 0 || object[0] != '{' {
 		return nil, nil
 	}
-	p := meaning.NewReader()
-	if _, err := p.Scan(object); err != nil {
+	if s.indexed == nil {
+		s.indexed = meaning.NewReader()
+	}
+	if _, err := s.indexed.Scan(object); err != nil {
 		return nil, err
 	}
-	for key, value := range p.Members() {
-		fields = append(fields, names.MemberPair(key, value, ""))
+	s.extra = s.extra[:0]
+	for key, value := range s.indexed.Members() {
+		s.extra = append(s.extra, names.MemberPair(key, value, ""))
 	}
-	return h.Take(fields, names.Common), nil
+	return h.Take(s.extra, names.Common), nil
 }
