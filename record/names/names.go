@@ -93,59 +93,33 @@ func Known(part Part) (all []string) {
 
 // The names that have rules of their own. The others are their place alone.
 const (
-	Ts                   = kindTime
-	Date                 = kindTime + 4  // a guess if it is a text, as of Fluent Bit and of a birthday
-	Created              = kindTime + 34 // a guess if it is no number with a fraction
-	AtT                  = kindTime + 6
-	nameLastTimestamp    = kindTime + 11
-	nameOldLastTimestamp = kindTime + 12
-	TimestampSeconds     = kindTime + 30
-	nameFirstTimestamp   = kindTime + 32
-	nameCreatedDateTime  = kindTime + 36
-	nameStartTime        = kindTime + 33
-	Realtime             = kindTime + 24 // of journald
-	LevelObject          = kindLevel
-	nameSeverity         = kindLevel + 1
-	nameLogLevelNet      = kindLevel + 6
-	LogLevel             = kindLevel + 9 // the last one that may have a word of the sender's own
-	nameSeverityNum      = kindLevel + 20
-	nameSeverityNum2     = kindLevel + 21
-	nameLevelNo          = kindLevel + 22
-	nameLevelValue       = kindLevel + 23
-	nameSeverityLevel    = kindLevel + 24
-	nameEventLevel       = kindLevel + 25
-	Priority             = kindLevel + 28 // from here on a string is needed, and the field stays
-	S                    = kindLevel + 30
-	nameType             = kindLevel + 31
-	Msg                  = kindMsg
-	Log                  = kindMsg + 2 // the last one that may be no string
-	AtM                  = kindMsg + 4
-	LogMessage           = kindMsg + 10
-	Event                = kindMsg + 15
-	AtMt                 = kindMsg + 16
-	nameNote             = kindMsg + 19
-	nameDescription      = kindMsg + 20
-	Text                 = kindMsg + 21 // of loguru, beside the record with the message
-	ServiceObject        = kindService
-	ServiceName          = kindService + 1
-	App                  = kindService + 2 // the last one that is kept under another name
-	nameServiceName2     = kindService + 3
-	nameContainer        = kindService + 11
-	nameChannel          = kindBeside
-	nameEventID          = kindBeside + 1
-	nameEventID2         = kindBeside + 2
-	nameReqID            = kindBeside + 3
-	nameCategory         = kindBeside + 4
-	nameResponseCode     = kindBeside + 5
-	nameUpstreamHost     = kindBeside + 6
-	nameInvolvedObject   = kindBeside + 7
-	nameRegarding        = kindBeside + 8
-	Kind                 = kindBeside + 9 // counts if it is Event
-	nameVerb             = kindBeside + 10
-	nameObjectVersion    = kindBeside + 11
-	TimestampNanos       = kindBeside + 12
-	nameAppDisplayName   = kindBeside + 13
-	nameServiceSource    = kindBeside + 14
+	Ts               = kindTime
+	Date             = kindTime + 4  // a guess if it is a text, as of Fluent Bit and of a birthday
+	Created          = kindTime + 34 // a guess if it is no number with a fraction
+	AtT              = kindTime + 6
+	TimestampSeconds = kindTime + 30
+	Realtime         = kindTime + 24 // of journald
+	LevelObject      = kindLevel
+	LogLevel         = kindLevel + 9 // the last one that may have a word of the sender's own
+	nameSeverityNum  = kindLevel + 20
+	Priority         = kindLevel + 28 // from here on a string is needed, and the field stays
+	S                = kindLevel + 30
+	Msg              = kindMsg
+	Log              = kindMsg + 2 // the last one that may be no string
+	AtM              = kindMsg + 4
+	LogMessage       = kindMsg + 10
+	Event            = kindMsg + 15
+	AtMt             = kindMsg + 16
+	Text             = kindMsg + 21 // of loguru, beside the record with the message
+	ServiceObject    = kindService
+	ServiceName      = kindService + 1
+	App              = kindService + 2 // the last one that is kept under another name
+	nameServiceName2 = kindService + 3
+	nameContainer    = kindService + 11
+	Kind             = kindBeside + 9 // counts if it is Event
+	TimestampNanos   = kindBeside + 12
+	Fields           = kindParent // the first of the objects with members for the head
+	Kubernetes       = kindParent + 3
 )
 
 // Mapped is of fields that a mapping names, and no known name.
@@ -169,6 +143,22 @@ const nameBits = 10
 
 // Lookup recognises a key in any case; 0 if it is none.
 func Lookup(key []byte) Name { return At(key, record.Hash(key)) }
+
+// key is the name of a key, which is in the table.
+func key(text string) Name {
+	n := Lookup([]byte(text))
+	if n == 0 {
+		panic(text + " is no name")
+	}
+	return n
+}
+
+func keys(texts ...string) (all []Name) {
+	for _, text := range texts {
+		all = append(all, key(text))
+	}
+	return all
+}
 
 // At is [Lookup] for a key with its hash.
 func At(key []byte, hash uint64) Name {

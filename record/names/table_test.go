@@ -21,16 +21,11 @@ func TestTableOfNames(t *testing.T) {
 		}
 	}
 	rules := map[Name]string{
-		Realtime:          "__realtime_timestamp",
-		nameLastTimestamp: "lasttimestamp", nameOldLastTimestamp: "deprecatedlasttimestamp",
-		TimestampSeconds: "timestampseconds", nameFirstTimestamp: "firsttimestamp", nameCreatedDateTime: "createddatetime",
-		nameStartTime: "start_time", LevelObject: "level", nameSeverity: "severity", nameLogLevelNet: "loglevel",
-		nameSeverityLevel: "severitylevel",
-		nameEventLevel:    "eventlevel", nameType: "type", Event: "event", LogMessage: "logmessage",
-		nameNote: "note", nameDescription: "description",
-		Ts: "ts", AtT: "@t", Date: "date", LogLevel: "level_name", nameSeverityNum: "severity_number",
-		nameSeverityNum2: "severitynumber", nameLevelNo: "levelno", nameLevelValue: "level_value", Priority: "priority", S: "s",
-		Log: "log", AtM: "@m", AtMt: "@mt", Text: "text", ServiceObject: "service", ServiceName: "service.name", App: "app",
+		Realtime: "__realtime_timestamp", TimestampSeconds: "timestampseconds", TimestampNanos: "timestampnanos",
+		LevelObject: "level", Event: "event", LogMessage: "logmessage", Kind: "kind", Kubernetes: "kubernetes", Fields: "fields",
+		Ts: "ts", AtT: "@t", Date: "date", Created: "created", LogLevel: "level_name", nameSeverityNum: "severity_number",
+		Priority: "priority", S: "s", Msg: "msg", Log: "log", AtM: "@m", AtMt: "@mt", Text: "text", ServiceObject: "service",
+		ServiceName: "service.name", App: "app",
 	}
 	for _, n := range slices.Sorted(maps.Keys(rules)) {
 		if named(n) != rules[n] {
@@ -42,28 +37,8 @@ func TestTableOfNames(t *testing.T) {
 // named is the name with a number in the table.
 func named(n Name) string { return knownNames[n/PerKind][n%PerKind] }
 
-// The names of others beside which names count are those that their constants say, and each name with
-// a condition is among the bits of its kind.
-func TestTablesOfConditions(t *testing.T) {
-	for key, n := range map[string]Name{
-		"channel": nameChannel, "event_id": nameEventID, "eventid": nameEventID2, "reqid": nameReqID,
-		"category": nameCategory, "response_code": nameResponseCode,
-		"upstream_host": nameUpstreamHost, "involvedobject": nameInvolvedObject, "regarding": nameRegarding,
-		"kind": Kind, "verb": nameVerb, "appdisplayname": nameAppDisplayName, "servicesource": nameServiceSource,
-		"objectapiversion": nameObjectVersion, "timestampnanos": TimestampNanos, "info": parentInfo,
-		"object": parentObject, "common_properties": parentCommon,
-	} {
-		if Lookup([]byte(key)) != n {
-			t.Errorf("%s is %d, want %d", key, Lookup([]byte(key)), n)
-		}
-	}
-	want := Set{}
-	for _, c := range conditions {
-		want[c.name/PerKind] |= 1 << (c.name % PerKind)
-	}
-	if want != conditional {
-		t.Errorf("the names with conditions are %x, want %x", conditional, want)
-	}
+// The nested names are members of the objects that their rows say, and a scale has its letter.
+func TestTables(t *testing.T) {
 	for _, n := range nestedNames {
 		first, _, _ := strings.Cut(n.Path, ".")
 		if Lookup([]byte(first)) != n.Parent {

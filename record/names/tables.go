@@ -18,33 +18,33 @@ type condition struct {
 // conditions are of names that mean other things elsewhere.
 var conditions = [...]condition{
 	// {"start_time":"2026-11-20T10:00:06Z","response_code":503} of Envoy and Istio
-	{nameStartTime, []Name{nameResponseCode, nameUpstreamHost}},
+	{key("start_time"), keys("response_code", "upstream_host")},
 	// {"kind":"Event","lastTimestamp":"2026-11-20T10:00:06Z","type":"Warning"} of Kubernetes, core/v1
-	{nameLastTimestamp, []Name{Kind, nameInvolvedObject, nameRegarding}},
-	{nameFirstTimestamp, []Name{Kind, nameInvolvedObject, nameRegarding}},
+	{key("lasttimestamp"), keys("kind", "involvedobject", "regarding")},
+	{key("firsttimestamp"), keys("kind", "involvedobject", "regarding")},
 	// {"createdDateTime":"2026-11-20T10:00:06Z","appDisplayName":"x"}: sign-ins and alerts of Microsoft Graph
-	{nameCreatedDateTime, []Name{nameAppDisplayName, nameServiceSource}},
+	{key("createddatetime"), keys("appdisplayname", "servicesource")},
 	// {"deprecatedLastTimestamp":"2026-11-20T10:00:06Z","note":"x","regarding":{}}, events.k8s.io/v1
-	{nameOldLastTimestamp, []Name{nameRegarding}},
-	{nameNote, []Name{nameRegarding}},
+	{key("deprecatedlasttimestamp"), keys("regarding")},
+	{key("note"), keys("regarding")},
 	// {"objectAPIversion":"v1","type":"Warning","msg":"x"} of Alloy's loki.source.kubernetes_events
-	{nameType, []Name{Kind, nameInvolvedObject, nameRegarding, nameObjectVersion}},
+	{key("type"), keys("kind", "involvedobject", "regarding", "objectapiversion")},
 	// {"Channel":"System","EventID":"7036","Description":"x"} of fluent-plugin-windows-eventlog
-	{nameDescription, []Name{nameEventID, nameEventID2}},
+	{key("description"), keys("event_id", "eventid")},
 }
 
-// conditional has the names of conditions, as bits by kind.
-var conditional = [record.TagKinds]uint64{
-	kindTime / PerKind: 1<<(nameStartTime%PerKind) | 1<<(nameLastTimestamp%PerKind) |
-		1<<(nameFirstTimestamp%PerKind) | 1<<(nameOldLastTimestamp%PerKind) | 1<<(nameCreatedDateTime%PerKind),
-	kindLevel / PerKind: 1 << (nameType % PerKind),
-	kindMsg / PerKind:   1<<(nameNote%PerKind) | 1<<(nameDescription%PerKind),
-}
+// conditional has the names of conditions.
+var conditional = func() (all Set) {
+	for _, c := range conditions {
+		(*record.Tags)(&all).Add(c.name)
+	}
+	return all
+}()
 
 // Conditional has the names of a kind, by its first one, that count beside others alone, as bits.
 func Conditional(kind Name) uint64 { return conditional[kind/PerKind] }
 
-func isConditional(n Name) bool { return conditional[n/PerKind]>>(n%PerKind)&1 != 0 }
+func isConditional(n Name) bool { return conditional.Has(n) }
 
 // A Scale has the levels that the numbers of a field are, or one word.
 type Scale struct {
@@ -77,40 +77,40 @@ var (
 // scales are tried in their order.
 var scales = [...]Scale{
 	// {"severity_number":17}; opentelemetry.io/docs/specs/otel/logs/data-model
-	{name: nameSeverityNum, By: "OpenTelemetry", spans: otlpSpans[:]},
-	{name: nameSeverityNum2, By: "OpenTelemetry", spans: otlpSpans[:]},
+	{name: key("severity_number"), By: "OpenTelemetry", spans: otlpSpans[:]},
+	{name: key("severitynumber"), By: "OpenTelemetry", spans: otlpSpans[:]},
 	// {"levelno":40}; docs.python.org/3/library/logging.html#logging-levels
-	{name: nameLevelNo, By: "Python", spans: []span{
+	{name: key("levelno"), By: "Python", spans: []span{
 		{1, 9, record.Trace}, {10, 19, record.Debug}, {20, 29, record.Info}, {30, 39, record.Warn},
 		{40, 49, record.Error}, {50, 99, record.Critical},
 	}},
 	// {"level_value":40000}; github.com/logfellow/logstash-logback-encoder
-	{name: nameLevelValue, By: "Logback", spans: []span{
+	{name: key("level_value"), By: "Logback", spans: []span{
 		{1, 9999, record.Trace}, {10000, 19999, record.Debug}, {20000, 29999, record.Info},
 		{30000, 39999, record.Warn}, {40000, 49999, record.Error},
 		{50000, 99999, record.Critical},
 	}},
 	// {"Type":"AppTraces","SeverityLevel":3}; learn.microsoft.com/azure/azure-monitor/reference/tables/apptraces
-	{name: nameSeverityLevel, By: "Application Insights", spans: []span{
+	{name: key("severitylevel"), By: "Application Insights", spans: []span{
 		{0, 0, record.Trace}, {1, 1, record.Info}, {2, 2, record.Warn}, {3, 3, record.Error}, {4, 4, record.Critical},
 	}},
 	// {"Type":"Event","EventLevel":2}; learn.microsoft.com/azure/azure-monitor/reference/tables/event
-	{name: nameEventLevel, By: "Windows", spans: windowsSpans[:]},
+	{name: key("eventlevel"), By: "Windows", spans: windowsSpans[:]},
 	// {"LogLevel":2,"Category":"Shop"}; learn.microsoft.com/dotnet/api/microsoft.extensions.logging.loglevel
-	{name: nameLogLevelNet, beside: []Name{nameCategory}, By: ".NET", spans: []span{
+	{name: key("loglevel"), beside: keys("category"), By: ".NET", spans: []span{
 		{0, 0, record.Trace}, {1, 1, record.Debug}, {2, 2, record.Info}, {3, 3, record.Warn}, {4, 4, record.Error}, {5, 5, record.Critical},
 	}},
 	// {"channel":"System","event_id":7036,"level":4}; learn.microsoft.com/windows/win32/wes/eventmanifestschema-leveltype-complextype
 	{
-		name: LevelObject, beside: []Name{nameChannel}, also: []Name{nameEventID, nameEventID2},
+		name: key("level"), beside: keys("channel"), also: keys("event_id", "eventid"),
 		open: true, By: "Windows", spans: windowsSpans[:],
 	},
 	// {"reqId":"a1","level":3,"app":"files"}; docs.nextcloud.com, logging
-	{name: LevelObject, beside: []Name{nameReqID}, also: []Name{App}, open: true, By: "Nextcloud", spans: []span{
+	{name: key("level"), beside: keys("reqid"), also: keys("app"), open: true, By: "Nextcloud", spans: []span{
 		{0, 0, record.Debug}, {1, 1, record.Info}, {2, 2, record.Warn}, {3, 3, record.Error}, {4, 4, record.Critical},
 	}},
 	// {"lastTimestamp":"2026-11-20T10:00:06Z","type":"Normal"}
-	{name: nameType, By: "Kubernetes", word: "Normal"},
+	{name: key("type"), By: "Kubernetes", word: "Normal"},
 	// {"severity":3}; RFC 5424
 	{open: true, By: "syslog", spans: []span{
 		{0, 2, record.Critical}, {3, 3, record.Error}, {4, 4, record.Warn}, {5, 6, record.Info}, {7, 7, record.Debug},
@@ -121,21 +121,21 @@ var scales = [...]Scale{
 		{50, 50, record.Error}, {60, 60, record.Critical},
 	}},
 	// {"level":400,"channel":"app"}; github.com/Seldaek/monolog, 01-usage
-	{name: LevelObject, open: true, By: "Monolog", spans: []span{
+	{name: key("level"), open: true, By: "Monolog", spans: []span{
 		{100, 100, record.Debug}, {200, 200, record.Info}, {250, 250, record.Info}, {300, 300, record.Warn}, {400, 400, record.Error},
 		{500, 500, record.Critical}, {550, 550, record.Critical}, {600, 600, record.Critical},
 	}},
 	// {"level":8,"msg":"x"}; pkg.go.dev/log/slog#Level
-	{name: LevelObject, open: true, By: "slog", spans: []span{
+	{name: key("level"), open: true, By: "slog", spans: []span{
 		{-8, -8, record.Trace}, {-4, -4, record.Debug}, {8, 8, record.Error}, {12, 12, record.Critical},
 	}},
 	// {"severity":500}; cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry#LogSeverity
-	{name: nameSeverity, open: true, By: "Google", spans: []span{
+	{name: key("severity"), open: true, By: "Google", spans: []span{
 		{100, 100, record.Debug}, {200, 200, record.Info}, {300, 300, record.Info}, {400, 400, record.Warn}, {500, 500, record.Error},
 		{600, 600, record.Critical}, {700, 700, record.Critical}, {800, 800, record.Critical},
 	}},
 	// {"severity":17}: the commonest two of its numbers; 13 and 21 are as well numbers of others
-	{name: nameSeverity, open: true, By: "OpenTelemetry", spans: []span{{9, 9, record.Info}, {17, 17, record.Error}}},
+	{name: key("severity"), open: true, By: "OpenTelemetry", spans: []span{{9, 9, record.Info}, {17, 17, record.Error}}},
 }
 
 // scaleLetters has a bit for the low five bits of the first letters of the names that [scales] look
@@ -152,44 +152,44 @@ type Nested struct {
 
 // nestedNames are tried in their order, each part by itself.
 var nestedNames = [...]Nested{
-	{part: Time, Parent: parentRecord, Path: "record.time.timestamp"}, // loguru
-	{part: Time, Parent: parentMeta, Path: "_meta.date"},              // tslog
-	{part: Time, Parent: parentLogMeta, Path: "_logMeta.date"},
+	{part: Time, Parent: key("record"), Path: "record.time.timestamp"}, // loguru
+	{part: Time, Parent: key("_meta"), Path: "_meta.date"},             // tslog
+	{part: Time, Parent: key("_logmeta"), Path: "_logMeta.date"},
 	// dbt: {"data":{},"info":{"level":"error","msg":"x","ts":"2026-11-20T10:00:06Z"}}
-	{part: Time, Parent: parentInfo, Path: "info.ts"},
+	{part: Time, Parent: key("info"), Path: "info.ts"},
 	// eventrouter: {"verb":"ADDED","event":{"lastTimestamp":"2026-11-20T10:00:06Z","message":"x","type":"Warning"}}
-	{part: Time, Parent: Event, Path: "event.lastTimestamp", beside: []Name{nameVerb}},
-	{part: Time, Parent: Event, Path: "event.eventTime", beside: []Name{nameVerb}},
+	{part: Time, Parent: key("event"), Path: "event.lastTimestamp", beside: keys("verb")},
+	{part: Time, Parent: key("event"), Path: "event.eventTime", beside: keys("verb")},
 	// a watch, and the Collector's k8sobjects: {"type":"ADDED","object":{"kind":"Event","lastTimestamp":"2026-11-20T10:00:06Z"}}
-	{part: Time, Parent: parentObject, Path: "object.lastTimestamp", beside: []Name{nameType}},
-	{part: Time, Parent: parentObject, Path: "object.eventTime", beside: []Name{nameType}},
+	{part: Time, Parent: key("object"), Path: "object.lastTimestamp", beside: keys("type")},
+	{part: Time, Parent: key("object"), Path: "object.eventTime", beside: keys("type")},
 	// Envoy's gRPC access log: {"common_properties":{"start_time":"2026-11-20T10:00:06Z"}}
-	{part: Time, Parent: parentCommon, Path: "common_properties.start_time"},
+	{part: Time, Parent: key("common_properties"), Path: "common_properties.start_time"},
 
-	{part: Level, Parent: Log, Path: "log.level"}, // Elastic Common Schema
-	{part: Level, Parent: parentPayload, Path: "jsonPayload.severity"},
-	{part: Level, Parent: parentPayload, Path: "jsonPayload.level"},
-	{part: Level, Parent: parentRecord, Path: "record.level.name"},
-	{part: Level, Parent: parentContext, Path: "context.logLevel"}, // Roarr
-	{part: Level, Parent: parentMeta, Path: "_meta.logLevelName"},
-	{part: Level, Parent: parentLogMeta, Path: "_logMeta.logLevelName"},
-	{part: Level, Parent: LevelObject, Path: "level.levelStr"}, // Logback: {"level":{"levelInt":40000,"levelStr":"ERROR"}}
-	{part: Level, Parent: LevelObject, Path: "level.name"},     // loguru: {"level":{"name":"ERROR","no":40}}
-	{part: Level, Parent: parentInfo, Path: "info.level"},
+	{part: Level, Parent: key("log"), Path: "log.level"}, // Elastic Common Schema
+	{part: Level, Parent: key("jsonpayload"), Path: "jsonPayload.severity"},
+	{part: Level, Parent: key("jsonpayload"), Path: "jsonPayload.level"},
+	{part: Level, Parent: key("record"), Path: "record.level.name"},
+	{part: Level, Parent: key("context"), Path: "context.logLevel"}, // Roarr
+	{part: Level, Parent: key("_meta"), Path: "_meta.logLevelName"},
+	{part: Level, Parent: key("_logmeta"), Path: "_logMeta.logLevelName"},
+	{part: Level, Parent: key("level"), Path: "level.levelStr"}, // Logback: {"level":{"levelInt":40000,"levelStr":"ERROR"}}
+	{part: Level, Parent: key("level"), Path: "level.name"},     // loguru: {"level":{"name":"ERROR","no":40}}
+	{part: Level, Parent: key("info"), Path: "info.level"},
 	// ContainerLogV2 of Azure: {"LogMessage":{"level":"error","msg":"x"}}
-	{part: Level, Parent: LogMessage, Path: "LogMessage.level"},
-	{part: Level, Parent: Event, Path: "event.type", beside: []Name{nameVerb}},
-	{part: Level, Parent: parentObject, Path: "object.type", beside: []Name{nameType}},
+	{part: Level, Parent: key("logmessage"), Path: "LogMessage.level"},
+	{part: Level, Parent: key("event"), Path: "event.type", beside: keys("verb")},
+	{part: Level, Parent: key("object"), Path: "object.type", beside: keys("type")},
 
-	{part: Message, Parent: Fields, Path: "fields.message"}, // tracing for Rust
-	{part: Message, Parent: parentPayload, Path: "jsonPayload.message"},
-	{part: Message, Parent: parentRecord, Path: "record.message"},
-	{part: Message, Parent: parentBody, Path: "Body.Value"},
-	{part: Message, Parent: parentInfo, Path: "info.msg"},
-	{part: Message, Parent: LogMessage, Path: "LogMessage.message"},
-	{part: Message, Parent: LogMessage, Path: "LogMessage.msg"},
-	{part: Message, Parent: Event, Path: "event.message", beside: []Name{nameVerb}},
-	{part: Message, Parent: parentObject, Path: "object.message", beside: []Name{nameType}},
+	{part: Message, Parent: key("fields"), Path: "fields.message"}, // tracing for Rust
+	{part: Message, Parent: key("jsonpayload"), Path: "jsonPayload.message"},
+	{part: Message, Parent: key("record"), Path: "record.message"},
+	{part: Message, Parent: key("body"), Path: "Body.Value"},
+	{part: Message, Parent: key("info"), Path: "info.msg"},
+	{part: Message, Parent: key("logmessage"), Path: "LogMessage.message"},
+	{part: Message, Parent: key("logmessage"), Path: "LogMessage.msg"},
+	{part: Message, Parent: key("event"), Path: "event.message", beside: keys("verb")},
+	{part: Message, Parent: key("object"), Path: "object.message", beside: keys("type")},
 }
 
 // Nested iterates over the members that may have a part, in their order.
@@ -203,21 +203,6 @@ func (m *Set) Nested(part Part) iter.Seq[*Nested] {
 		}
 	}
 }
-
-// The objects that may have members for the head.
-const (
-	Fields = kindParent + iota
-	parentPayload
-	parentRecord
-	Kubernetes
-	parentContext
-	parentBody
-	parentMeta // of tslog
-	parentLogMeta
-	parentInfo // of dbt
-	parentObject
-	parentCommon
-)
 
 // A Set is the names that a record has: by kind, bit n is of the name n of it.
 type Set record.Tags
