@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
+	"blobtail/record"
 	"blobtail/record/names"
 )
 
@@ -164,23 +167,14 @@ func attribute(key string, value map[string]any) map[string]any {
 func otlpAttributes(c Cargo) (Parcel, error) {
 	records := make([]any, len(c.Records))
 	for i, r := range c.Records {
-		members, err := membersOf(r.Text)
-		if err != nil {
-			return Parcel{}, err
+		if !json.Valid(r.Text) {
+			return Parcel{}, errors.New("the text is no object")
 		}
 		one := map[string]any{"timeUnixNano": strconv.FormatInt(r.Time.UnixNano(), 10)}
-		at := messageOf(members)
-		attributes := []any{}
-		for i, m := range members {
-			value, err := anyValue(m.value)
-			if err != nil {
-				return Parcel{}, err
-			}
-			if i == at {
-				one["body"] = value
-			} else {
-				attributes = append(attributes, attribute(m.name, value))
-			}
+		attributes := membersOf(bytes.TrimSpace(r.Text))
+		if at := messageOf(attributes); at >= 0 {
+			one["body"] = attributes[at]["value"]
+			attributes = slices.Delete(attributes, at, at+1)
 		}
 		one["attributes"] = attributes
 		records[i] = one
@@ -188,112 +182,88 @@ func otlpAttributes(c Cargo) (Parcel, error) {
 	return logs(c.Service, records)
 }
 
-// A member is one of an object.
-type member struct {
-	name  string
-	value json.RawMessage
+// membersOf returns the members of an object as attributes, in their order.
+func membersOf(object []byte) []map[string]any {
+	members := []map[string]any{}
+	for key, value := range record.Fields(object) {
+		members = append(members, attribute(textOf(fmt.Appendf(nil, `"%s"`, key)), anyValue(value)))
+	}
+	return members
 }
 
-// membersOf returns the members of an object in their order.
-func membersOf(text []byte) (members []member, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, fmt.Errorf("the text is no object: %w", err)
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, err
-		}
-		members = append(members, member{name.(string), value})
-	}
-	return members, nil
+// textOf is the text of a valid string, as a collector decodes it.
+func textOf(value []byte) (s string) {
+	_ = json.Unmarshal(value, &s)
+	return s
 }
 
 // messageOf returns the index of the member that a logger's bridge has as its message, -1 for none:
 // the first usual name with a text.
-func messageOf(members []member) int {
-	at, best := -1, 0
-	for i, m := range members {
-		place := names.MessagePlace(m.name)
-		if place > 0 && len(m.value) > len(`""`) && m.value[0] == '"' && (best == 0 || place < best) {
-			at, best = i, place
+func messageOf(members []map[string]any) int {
+	return names.Best(len(members), func(i int) int {
+		value, _ := members[i]["value"].(map[string]any)
+		if text, _ := value["stringValue"].(string); text == "" {
+			return 0
 		}
-	}
-	return at
+		name, _ := members[i]["key"].(string)
+		return names.MessagePlace(name)
+	})
 }
 
 // anyValue is a value of JSON in the form of OTLP.
-func anyValue(value json.RawMessage) (map[string]any, error) {
+func anyValue(value []byte) map[string]any {
 	switch value[0] {
 	case '"':
-		var s string
-		err := json.Unmarshal(value, &s)
-		return map[string]any{"stringValue": s}, err
+		return map[string]any{"stringValue": textOf(value)}
 	case 't', 'f':
-		return map[string]any{"boolValue": value[0] == 't'}, nil
+		return map[string]any{"boolValue": value[0] == 't'}
 	case 'n':
-		return map[string]any{}, nil
+		return map[string]any{}
 	case '[':
-		var list []json.RawMessage
-		if err := json.Unmarshal(value, &list); err != nil {
-			return nil, err
-		}
-		values := make([]any, len(list))
-		for i, v := range list {
-			one, err := anyValue(v)
-			if err != nil {
-				return nil, err
+		values := []any{}
+		for w := record.Walk(value); ; {
+			v, more := w.Element()
+			if !more {
+				return map[string]any{"arrayValue": map[string]any{"values": values}}
 			}
-			values[i] = one
+			values = append(values, anyValue(v))
 		}
-		return map[string]any{"arrayValue": map[string]any{"values": values}}, nil
 	case '{':
-		members, err := membersOf(value)
-		if err != nil {
-			return nil, err
-		}
-		pairs := make([]any, len(members))
-		for i, m := range members {
-			v, err := anyValue(m.value)
-			if err != nil {
-				return nil, err
-			}
-			pairs[i] = attribute(m.name, v)
-		}
-		return map[string]any{"kvlistValue": map[string]any{"values": pairs}}, nil
+		return map[string]any{"kvlistValue": map[string]any{"values": membersOf(value)}}
 	}
 	if _, err := strconv.ParseInt(string(value), 10, 64); err == nil {
-		return map[string]any{"intValue": string(value)}, nil
+		return map[string]any{"intValue": string(value)}
 	}
-	return map[string]any{"doubleValue": value}, nil
+	return map[string]any{"doubleValue": json.RawMessage(value)}
 }
 
 func hec(c Cargo) (Parcel, error) {
+	return envelopes(c, "/services/collector/event", "source", "time", func(r Record) map[string]any {
+		if r.Object {
+			return map[string]any{"event": json.RawMessage(r.Text)}
+		}
+		return map[string]any{"event": string(r.Text)}
+	})
+}
+
+// envelopes joins objects of records, with their service and time under names.
+func envelopes(c Cargo, path, service, time string, envelope func(r Record) map[string]any) (Parcel, error) {
 	var b []byte
 	for _, r := range c.Records {
-		var event any = string(r.Text)
-		if r.Object {
-			event = json.RawMessage(r.Text)
-		}
-		envelope := map[string]any{"event": event}
+		e := envelope(r)
 		if c.Service != "" {
-			envelope["source"] = c.Service
+			e[service] = c.Service
 		}
 		if !r.Time.IsZero() {
-			envelope["time"] = json.RawMessage(seconds(r))
+			e[time] = json.RawMessage(seconds(r))
 		}
-		one, err := encode(envelope)
+		one, err := encode(e)
 		if err != nil {
 			return Parcel{}, err
 		}
 		b = append(append(b, one...), '\n')
 	}
-	return Parcel{Path: "/services/collector/event", ContentType: jsonType, Body: b}, nil
+	return Parcel{Path: path, ContentType: jsonType, Body: b}, nil
 }
 
 // seconds is the time of a record in Unix seconds, with a fraction.
@@ -328,25 +298,13 @@ func datadogObject(c Cargo) (Parcel, error) {
 
 // gelf has the first line of several as the short message, as the libraries of Graylog do.
 func gelf(c Cargo) (Parcel, error) {
-	var b []byte
-	for _, r := range c.Records {
+	return envelopes(c, "/gelf", "_service", "timestamp", func(r Record) map[string]any {
 		message := map[string]any{"version": "1.1", "host": "web1", "short_message": string(r.Text)}
 		if first, _, more := bytes.Cut(r.Text, []byte("\n")); more && len(first) > 0 && !r.Object {
 			message["short_message"], message["full_message"] = string(first), string(r.Text)
 		}
-		if c.Service != "" {
-			message["_service"] = c.Service
-		}
-		if !r.Time.IsZero() {
-			message["timestamp"] = json.RawMessage(seconds(r))
-		}
-		one, err := encode(message)
-		if err != nil {
-			return Parcel{}, err
-		}
-		b = append(append(b, one...), '\n')
-	}
-	return Parcel{Path: "/gelf", ContentType: jsonType, Body: b}, nil
+		return message
+	})
 }
 
 func journald(c Cargo) (Parcel, error) {

@@ -46,10 +46,7 @@ func (x messages) Open() (in httpsource.Intake, err error) {
 // Reply implements [httpsource.Exchange] as Graylog does: 202 without a body, or the reason as
 // text.
 func (messages) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	if status, reason := counts.Failed(refused); status > 0 {
-		return httpsource.Plain(h, status, reason)
-	}
-	return http.StatusAccepted, nil
+	return counts.ReplyPlain(h, refused, http.StatusAccepted, "")
 }
 
 // A sink makes records of the messages that a decoder of JSON finds.

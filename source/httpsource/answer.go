@@ -57,6 +57,17 @@ func (r *Result) Failed(refused *Refusal) (status int, reason string) {
 	return 0, ""
 }
 
+// ReplyPlain answers with a reason in text, or with a status and a text for success, "" for none.
+func (r *Result) ReplyPlain(h http.Header, refused *Refusal, status int, text string) (int, []byte) {
+	if failed, reason := r.Failed(refused); failed > 0 {
+		return Plain(h, failed, reason)
+	}
+	if text == "" {
+		return status, nil
+	}
+	return Plain(h, status, text)
+}
+
 // Plain makes an answer in text.
 func Plain(h http.Header, status int, text string) (int, []byte) {
 	h.Set("Content-Type", "text/plain; charset=utf-8")

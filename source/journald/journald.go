@@ -52,8 +52,5 @@ func (x upload) Open() (in httpsource.Intake, err error) {
 // Reply implements [httpsource.Exchange] as systemd-journal-remote does: 202, or the reason as
 // text.
 func (x upload) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	if status, reason := counts.Failed(refused); status > 0 {
-		return httpsource.Plain(h, status, reason)
-	}
-	return httpsource.Plain(h, http.StatusAccepted, "OK.")
+	return counts.ReplyPlain(h, refused, http.StatusAccepted, "OK.")
 }

@@ -3,8 +3,8 @@
 //
 // Make a [Protocol] with [New] and give it to a source of HTTP. An entry becomes a record:
 // its line is the message, unchanged; its structured metadata and the labels of its stream
-// are fields. One label names the service, see [serviceLabels], and one the level. An entry
-// without a level gets the one that its line shows.
+// are fields. One label names the service, and one the level. An entry without a level gets the
+// one that its line shows.
 //
 // The package answers the push API and the probe /ready. It does not answer queries.
 package loki
@@ -55,11 +55,11 @@ func (x *push) Open() (in httpsource.Intake, err error) {
 		return in, httpsource.RefuseMethod("POST", "%s %s: entries are pushed with POST", x.r.Method, x.r.URL.Path)
 	}
 	media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
-	decode := x.p.json
+	read := (*decoder).json
 	if media != "application/json" {
-		decode = x.p.proto
+		read = (*decoder).proto
 	}
-	if in.Form, err = body.NewForm(decode, x.r.Header.Values("Content-Encoding")); err != nil {
+	if in.Form, err = body.NewForm(x.p.decode(read), x.r.Header.Values("Content-Encoding")); err != nil {
 		return in, err
 	}
 	if media != "application/json" && in.Form.Encoding != body.Snappy {
@@ -70,10 +70,7 @@ func (x *push) Open() (in httpsource.Intake, err error) {
 
 // Reply implements [httpsource.Exchange]: 204, or the reason as text.
 func (x *push) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
-	if status, reason := counts.Failed(refused); status > 0 {
-		return httpsource.Plain(h, status, reason)
-	}
-	return http.StatusNoContent, nil
+	return counts.ReplyPlain(h, refused, http.StatusNoContent, "")
 }
 
 // ready answers clients that check whether Loki is up.
@@ -84,20 +81,15 @@ func ready(h http.Header, status int, reason string) (int, []byte) {
 	return httpsource.Plain(h, http.StatusOK, "ready")
 }
 
-func (p *Protocol) json(b []byte, to body.Sink) error {
-	d := p.decoders.Get().(*decoder)
-	defer p.release(d)
-	d.to = to
-	d.json(b)
-	return nil
-}
-
-func (p *Protocol) proto(b []byte, to body.Sink) error {
-	d := p.decoders.Get().(*decoder)
-	defer p.release(d)
-	d.to = to
-	d.proto(b)
-	return nil
+// decode makes a [body.Decoder] of a method of the decoders.
+func (p *Protocol) decode(read func(d *decoder, b []byte)) body.Decoder {
+	return func(b []byte, to body.Sink) error {
+		d := p.decoders.Get().(*decoder)
+		defer p.release(d)
+		d.to = to
+		read(d, b)
+		return nil
+	}
 }
 
 // release keeps a decoder for the next body, unless this one made it large.

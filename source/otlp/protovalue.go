@@ -38,26 +38,30 @@ func (w *walker) readBody(b []byte) {
 		return
 	}
 	e.body = value{kind: members}
-	for b := f.bytes; len(b) > 0 && !e.failed(); {
-		f, n := fieldAt(b)
-		if n < 0 {
-			e.why = broken("KeyValueList", n)
-			return
-		}
-		b = b[n:]
-		if f.number != 1 {
-			continue
-		}
-		if f.kind != protowire.BytesType {
-			e.why = wrongKind("KeyValueList", f)
-			return
-		}
+	e.eachValue(f.bytes, "KeyValueList", func(encoded []byte) {
 		if len(e.members) == record.MaxFields {
 			e.tooMany()
 			return
 		}
-		key, v := w.keyValue(&e.set, f.bytes, 1)
+		key, v := w.keyValue(&e.set, encoded, 1)
 		e.members = append(e.members, attribute{key, v})
+	})
+}
+
+// eachValue calls read for each element of an ArrayValue or a KeyValueList, until the set fails.
+func (s *set) eachValue(b []byte, message string, read func(encoded []byte)) {
+	for len(b) > 0 && !s.failed() {
+		f, n := fieldAt(b)
+		switch {
+		case n < 0:
+			s.why = broken(message, n)
+			return
+		case f.number == 1 && f.kind != protowire.BytesType:
+			s.why = wrongKind(message, f)
+		case f.number == 1:
+			read(f.bytes)
+		}
+		b = b[n:]
 	}
 }
 
@@ -202,28 +206,14 @@ func (w *walker) appendNested(s *set, whole field, depth int) {
 	}
 	s.json = append(s.json, open)
 	first := true
-	for b := whole.bytes; len(b) > 0 && !s.failed(); {
-		f, n := fieldAt(b)
-		if n < 0 {
-			s.why = broken("nested value", n)
-			return
-		}
-		b = b[n:]
-		if f.number != 1 {
-			continue
-		}
-		if f.kind != protowire.BytesType {
-			s.why = wrongKind("nested value", f)
-			return
-		}
+	s.eachValue(whole.bytes, "nested value", func(encoded []byte) {
 		if !first {
 			s.json = append(s.json, ',')
 		}
 		first = false
-		encoded := f.bytes
 		if open == '{' {
 			var key []byte
-			key, encoded = w.split(s, f.bytes)
+			key, encoded = w.split(s, encoded)
 			s.json = appendKey(s.json, key)
 		}
 		if v := w.valueOf(s, w.choice(s, encoded), depth); v.kind != nested {
@@ -232,7 +222,7 @@ func (w *walker) appendNested(s *set, whole field, depth int) {
 		if len(s.json) > record.MaxRecord {
 			s.tooLong()
 		}
-	}
+	})
 	s.json = append(s.json, open+2)
 }
 

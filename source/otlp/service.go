@@ -1,6 +1,10 @@
 package otlp
 
-import "slices"
+import (
+	"slices"
+
+	"blobtail/record/names"
+)
 
 // Options are the settings of the protocol. The zero value is ready for use.
 type Options struct {
@@ -32,14 +36,14 @@ func (w *walker) nameService() {
 // deriveService finds the attribute of the resource that its service is derived from. If the sender may
 // not send records of that service, they keep the one that they have without.
 func (w *walker) deriveService() {
-	best := w.from
-	var name []byte
-	for _, a := range w.resource.list {
-		if n := slices.Index(best, asString(a.key)); n >= 0 && a.value.kind == text && len(a.value.bytes) > 0 {
-			best, name = best[:n], a.value.bytes
+	list := w.resource.list
+	at := names.Best(len(list), func(i int) int {
+		if v := &list[i].value; v.kind != text || len(v.bytes) == 0 {
+			return 0
 		}
-	}
-	if name != nil && w.to.Takes(name) {
-		w.service, w.named = name, w.from[len(best)]
+		return slices.Index(w.from, asString(list[i].key)) + 1
+	})
+	if at >= 0 && w.to.Takes(list[at].value.bytes) {
+		w.service, w.named = list[at].value.bytes, string(list[at].key)
 	}
 }
