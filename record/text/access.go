@@ -14,7 +14,7 @@ func IsHead(s []byte) bool {
 		if c := s[at]; c == '[' || c == '(' || c == '<' {
 			_, n, _ = marks.find(s[at:])
 		} else {
-			n = prefixOf(s[at:])
+			n, _ = prefixOf(s[at:])
 		}
 		if n == 0 {
 			return false

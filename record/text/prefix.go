@@ -61,19 +61,20 @@ func SkipPrefix(line []byte, at int) int {
 	if s[0] != '\x1b' && !mayPrefix(s) {
 		return at
 	}
-	return at + prefixOf(s)
+	n, name := prefixOf(s)
+	if levelMark(name) != noLevel {
+		return at
+	}
+	return at + n
 }
 
-// prefixOf is the length of the prefix of a line.
-func prefixOf(s []byte) int {
+// prefixOf is the length of the prefix of a line, with the name in it.
+func prefixOf(s []byte) (n int, name []byte) {
 	f, n, name := prefixes.find(s)
 	if f == nil && !IsDigit(s[0]) { // names begin with other bytes too
 		_, n, name = prefixes.of('~', s)
 	}
-	if levelMark(name) != noLevel {
-		return 0
-	}
-	return n
+	return n, name
 }
 
 // mayPrefix reports whether the first word of a line may be a prefix. It spares nearly all lines the
