@@ -48,6 +48,7 @@ var knownNames = [record.TagKinds][]string{
 		"system_time", "stagetimestamp", "requestreceivedtimestamp", "__realtime_timestamp", "t",
 		"time_local", "date_time", "syslogtimestamp", "syslog_timestamp", "timestampseconds", "msec",
 		"firsttimestamp", "start_time", "created", "activitydatetime", "createddatetime", "eventtimestamp",
+		"published",
 	},
 	kindLevel / PerKind: {
 		"level", "severity", "lvl", "log.level", "@l", "@level", "loglevel", "log_level", "levelname",
@@ -61,7 +62,7 @@ var knownNames = [record.TagKinds][]string{
 		"msg", "message", "log", "_msg", "@m", "@message", "renderedmessage", "rendered_message",
 		"short_message", "textpayload", "logmessage", "rawdata", "syslogmessage", "logentry",
 		"rendereddescription", "event", "@mt", "messagetemplate", "content", "note", "description",
-		"text",
+		"displaymessage", "text",
 	},
 	kindService / PerKind: {
 		"service", "service.name", "app", "service_name", "_service_name", "servicename", "application",
@@ -110,7 +111,7 @@ const (
 	LogMessage       = kindMsg + 10
 	Event            = kindMsg + 15
 	AtMt             = kindMsg + 16
-	Text             = kindMsg + 21 // of loguru, beside the record with the message
+	Text             = kindMsg + 22 // of loguru, beside the record with the message
 	ServiceObject    = kindService
 	ServiceName      = kindService + 1
 	App              = kindService + 2 // the last one that is kept under another name

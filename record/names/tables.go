@@ -24,6 +24,8 @@ var conditions = [...]condition{
 	{key("firsttimestamp"), keys("kind", "involvedobject", "regarding")},
 	// {"createdDateTime":"2026-11-20T10:00:06Z","appDisplayName":"x"}: sign-ins and alerts of Microsoft Graph
 	{key("createddatetime"), keys("appdisplayname", "servicesource")},
+	// {"published":"2026-11-20T10:00:06.257Z","displayMessage":"x","severity":"WARN"}: Okta's System Log
+	{key("published"), keys("displaymessage")},
 	// {"deprecatedLastTimestamp":"2026-11-20T10:00:06Z","note":"x","regarding":{}}, events.k8s.io/v1
 	{key("deprecatedlasttimestamp"), keys("regarding")},
 	{key("note"), keys("regarding")},

@@ -27,6 +27,7 @@ var starts = table{
 		{signs: "[@ ^] ", of: "VDIWEF", line: "[10:00:06 E] text"},                           // Serilog
 		{signs: "[^ @", of: "DIWEC", line: "[W 10:00:06.257 NotebookApp] text"},              // Tornado, Jupyter
 		{signs: "[^ 9999", of: "DIWEC", line: "[E 261120 10:00:06 web:2239] text"},
+		{signs: "[~:+,9999-", line: "[ns_server:error,2026-11-20T10:00:06.257Z,ns_1@web1:<0.812.0>:x:y:1]text"}, // Couchbase
 	},
 	'9': { // MySQL, Redis
 		{signs: "& [System] [MY-", level: "info", line: "0 [System] [MY-010116] [Server] text"},
@@ -59,6 +60,7 @@ var behinds = table{
 		{signs: ",+,", line: "2026-11-20T10:00:06,Error,shop,text"},
 		{signs: ",%+,", line: `2026-11-20 10:00:06.257 UTC,"alice","shop",812,"[local]",6561e,1,"",,3/5,0,ERROR,42P01,"text"`},
 	},
+	']': {{signs: "] +/~: ", line: "[2026-11-20 10:00:06 +0000] critical/ApiListener: text"}},                  // Icinga 2
 	'[': {{signs: "[^:", of: "VIWEF", line: "2026-11-20 10:00:06.257312841 [W:onnxruntime:, x.cc:42 f] text"}}, // ONNX Runtime
 	'P': {{signs: "PID[&] +", of: "CEWIV", line: "2026-11-20T10:00:06  PID[3096] Error       text"}},           // Azure App Service
 }

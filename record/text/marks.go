@@ -28,7 +28,8 @@ var marks = table{
 		{signs: nest, line: "[Nest] 812  - 11/20/2026, 3:04:05 PM     LOG text"},
 		{signs: "[^ ;@", of: "DIWEC", line: "[E 15:04:05 web:2239] text"}, // Tornado, Jupyter
 		{signs: "[^ ;9999", of: "DIWEC", line: "[E 261120 15:04:05 web:2239] text"},
-		{signs: "[*]_", line: "[24214] 2026/11/20 15:04:05.319440 [INF] text"}, // NATS, AWS Lambda
+		{signs: "[~:~,;9999-", line: "[ns_server:error,2026-11-20T15:04:05.257Z,ns_1@web1:<0.812.0>:x:y:1]text"}, // Couchbase
+		{signs: "[*]_", line: "[24214] 2026/11/20 15:04:05.319440 [INF] text"},                                   // NATS, AWS Lambda
 	},
 	'(':         {{signs: "(*)_", line: "(812) 2026-11-20 15:04:05 text"}},
 	'*':         {{signs: "?", line: "*Nov 20 15:04:05.257: text"}}, // Cisco, before its clock is set
