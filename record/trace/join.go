@@ -1,6 +1,6 @@
 // Package trace finds the lines of a text that are one record: a line, and those behind it that
-// belong to it, as the calls of a stack trace do (trace.go, frame.go), or the lines of another form
-// of several lines (block.go).
+// belong to it, as the calls of a stack trace do, or the lines of another form of several lines
+// (block.go). languages.go has the forms of lines, a row a language.
 package trace
 
 import (
@@ -29,9 +29,9 @@ const (
 type Joiner struct {
 	body   []byte
 	times  *times.Reader
-	form   form // of the trace, none for a text without one
-	severe bool // the text has the level error or above, or is a trace
-	framed bool // one of the lines is a call
+	lang   tongue // of the trace
+	severe bool   // the text has the level error or above, or is a trace
+	framed bool   // one of the lines is a call
 	level  []byte
 	Cut    bool // the record has reached its bounds, and the lines behind belong to it too
 
@@ -39,23 +39,20 @@ type Joiner struct {
 	chained bool // another trace follows that belongs to this one
 	thrown  bool // the last line that is not indented is an exception, without calls so far
 	named   bool // a traceback of Python has its error
-	quoted  bool // the next line is a quoted command of Tcl
+	quoted  bool // the traceback is the text of an error, between quotation marks
 	blank   bool // the line before is empty
-	remote  bool // the traceback is the text of an error, between quotation marks
 	closer  byte // closes a brace or the like that a line left open; 0: none is open
 
 	single   bool // only an indented line, or one in brackets or colours, may belong to the record
-	block    block
-	off, end int // of the first line
-	until    int // lines that begin before it belong to the record
-	tag      int // of the block: the length of its tags
+	off, end int  // of the first line
+	until    int  // lines that begin before it belong to the record
 }
 
 // New returns a joiner for a body, whose times r reads.
 func New(body []byte, r *times.Reader) Joiner { return Joiner{body: body, times: r} }
 
 // IsTrace reports whether the record has a stack trace.
-func (j *Joiner) IsTrace() bool { return j.form != none || j.framed }
+func (j *Joiner) IsTrace() bool { return j.lang != none && j.lang != slow || j.framed }
 
 // Join returns the end of the record with the first line body[off:end], and how many places it
 // has: as many as lines that are not empty. So the records behind have the same places if the
@@ -111,7 +108,7 @@ func (j *Joiner) alone(at int) bool {
 // aloneBy is alone for a line that begins with c, if that and the state do not decide at once.
 func (j *Joiner) aloneBy(c byte, at int) bool {
 	switch {
-	case c == ' ', c == '\t', c == '\r', c == '\n', at < j.until, j.block != noBlock:
+	case c == ' ', c == '\t', c == '\r', c == '\n', at < j.until:
 		return false
 	case !j.open():
 		return c != j.closer && (c != '[' && c != '\x1b' || !j.follows(at) && !isColour(j.body[at:]))
@@ -121,25 +118,25 @@ func (j *Joiner) aloneBy(c byte, at int) bool {
 
 // open reports whether a line that is not indented may belong to the record.
 func (j *Joiner) open() bool {
-	return j.severe || j.framed || j.message || j.quoted || j.form == reportForm
+	return j.severe || j.framed || j.message || j.lang == report || j.lang == slow
 }
 
 // begin starts with the first line of a record.
 func (j *Joiner) begin(off, end int, head, level []byte) {
 	line := bytes.TrimSuffix(j.body[off:end], []byte("\r"))
 	j.off, j.end, j.level = off, end, level
-	if mayBlock(line, head) && j.beginsBlock(line, head) {
+	if len(line) > 2 && j.beginsBlock(line, head) {
 		return
 	}
 	if level != nil {
 		if j.severe = isSevere(level); !j.severe {
 			j.opens(line)
-			j.framed = j.zapAhead(line) || announces(line)
+			j.framed = len(line) > 0 && j.announces(line)
 			j.single = j.until == 0 && j.closer == 0 && !j.framed
 			return
 		}
 	}
-	if j.isJUL(line, end) {
+	if len(line) > 24 && text.IsCalendar(line[:3]) && j.any(languages[none].message, line, end) {
 		j.message = true
 		return
 	}
@@ -155,18 +152,11 @@ func (j *Joiner) begin(off, end int, head, level []byte) {
 			s = s[n+2:]
 		}
 	}
-	switch form := j.first(s, end); {
-	case form != none:
-		j.enter(form, s, end)
-	default:
-		j.framed = text.SkipBlanks(line, 0) > 0 && isFrame(s)
+	if l := j.first(s, end); l != none {
+		j.enter(l, s, end)
+	} else {
+		j.framed = text.SkipBlanks(line, 0) > 0 && j.isFrame(s)
 		j.thrown = isThrown(s)
-		if len(s) == 0 || s[0] != 'F' || !isSyntax(s) {
-			break
-		}
-		if next, _ := j.behind(end); len(next) > 0 && next[0] == ' ' {
-			j.enter(pythonForm, s, end)
-		}
 	}
 	j.opens(line)
 	if j.level == nil && j.severe {
@@ -176,20 +166,19 @@ func (j *Joiner) begin(off, end int, head, level []byte) {
 }
 
 // enter begins a trace with its first line, which ends at end.
-func (j *Joiner) enter(f form, s []byte, end int) {
-	j.form, j.severe = f, true
-	j.thrown = f == thrownForm
-	j.message = wantsMessage(f, s)
-	j.chained = f == pythonForm && wantsTraceback(s) || isAlso(s)
-	j.named = !isTraceback(s) && !isSyntax(s)
-	switch f {
-	case reportForm:
+func (j *Joiner) enter(l tongue, s []byte, end int) {
+	j.lang, j.severe = l, true
+	j.thrown = l == thrown
+	j.message = j.any(languages[l].message, s, end)
+	j.chained = j.any(languages[l].lead, s, end)
+	j.named = !j.isTraceback(s)
+	if l == report {
 		if j.level == nil {
-			j.level = reportLevel(s)
+			j.level = reportLevel(s[1 : 1+nameOf(s[1:])])
 		}
 		j.severe = isSevere(j.level)
-		j.ahead(end)
-	case rustForm, goForm:
+	}
+	if languages[l].end != nil {
 		j.ahead(end)
 	}
 }
@@ -198,42 +187,28 @@ func (j *Joiner) enter(f form, s []byte, end int) {
 // notes or the calls of Rust, the calls of Gin, the next report of Erlang.
 func (j *Joiner) ahead(end int) {
 	reach := farthest
-	if j.form == goForm {
+	if j.lang == golang {
 		reach = farthestCall // Gin prints the request before its error
 	}
 	for i := 0; j.message && i < reach; i++ {
 		line, next := j.behind(end)
 		at := next - len(line)
 		switch {
-		case len(line) == 0, text.LooksLikeObject(line), j.form == reportForm && at > end+2:
+		case len(line) == 0, text.LooksLikeObject(line), j.lang == report && at > end+2:
 			return
-		case j.isMessageEnd(line):
-			if i > 0 {
-				j.until, j.message = at, false
-			}
+		case j.any(languages[j.lang].end, line, next):
+			j.until, j.message = at, false
 			return
-		case j.form == reportForm && (line[0] <= ' ' || line[0] == '*' || line[0] == '{'):
+		case j.lang == report && (line[0] <= ' ' || line[0] == '*' || line[0] == '{'):
 			return
 		}
-		if level := text.Level(j.times, line, false); i > 0 && level != nil && (j.form == reportForm || !isSevere(level)) {
-			return
-		}
-		if _, own := text.Time(j.times, line); own || line[0] != ' ' && j.first(line, next) != none {
+		level := text.Level(j.times, line, false)
+		if i > 0 && level != nil && (j.lang == report || !isSevere(level)) || j.timed(line) ||
+			line[0] != ' ' && j.first(line, next) != none {
 			return
 		}
 		end = next
 	}
-}
-
-// isMessageEnd reports whether a line stands right behind the message of a trace.
-func (j *Joiner) isMessageEnd(line []byte) bool {
-	switch j.form {
-	case rustForm:
-		return isRustTail(line)
-	case goForm:
-		return isGinPlace(line)
-	}
-	return isReport(line)
 }
 
 // Level returns the level of the record: that of its first line, or error for a trace.
@@ -252,8 +227,8 @@ func isSevere(level []byte) bool {
 // takes reports whether a line that is not empty belongs to the record. It ends at end. A line
 // with a time does not: it is the next record of a program that indents its lines.
 func (j *Joiner) takes(line []byte, blanks, at, end int) bool {
-	if j.block != noBlock {
-		return j.takesBlock(line, at, end)
+	if j.lang == slow {
+		return j.takesSlow(line, end)
 	}
 	s := line[blanks:]
 	if s[0] == '\x1b' || j.open() && bytes.IndexByte(s, '\x1b') >= 0 {
@@ -261,7 +236,7 @@ func (j *Joiner) takes(line []byte, blanks, at, end int) bool {
 			return true // the colour behind the record
 		}
 		if n := text.SkipBlanks(s, 0); n > 0 { // the colour of a call is before its blanks
-			if s = s[n:]; isFrame(s) {
+			if s = s[n:]; j.isFrame(s) {
 				blanks += n
 			}
 		}
@@ -269,52 +244,43 @@ func (j *Joiner) takes(line []byte, blanks, at, end int) bool {
 	switch c := line[0]; {
 	case (c == '[' || c == '\x1b') && j.follows(at):
 		return j.takesSecond(s)
-	case j.quoted && s[0] == '"':
 	case blanks > 0:
-		return j.indented(line, s)
+		return j.indented(line, s, end)
 	case j.message && !j.blank:
 		return j.takesMessage(line, s)
 	case j.closer != 0 && s[0] == j.closer:
-		j.opens(line)
-		return true
-	case !j.open():
-		return false
-	case !j.continues(s, end):
+	case !j.open(), !j.continues(s, end), j.timed(line):
 		return false
 	}
-	if _, own := text.Time(j.times, line); own {
-		return false
-	}
-	j.quoted = false
 	j.opens(line)
 	return true
 }
 
-// takesSecond takes the line that the first one of the record announces.
+// timed reports whether a line has a time of its own.
+func (j *Joiner) timed(line []byte) bool {
+	_, own := text.Time(j.times, line)
+	return own
+}
+
+// takesSecond takes the line that the first one of the record announces. It may have the level.
 func (j *Joiner) takesSecond(s []byte) bool {
 	if j.level == nil {
 		j.level = text.Level(j.times, s, false)
-		j.severe = j.level != nil && isSevere(j.level)
+		j.severe = isSevere(j.level)
 	}
 	return true
 }
 
 // indented reports whether an indented line belongs to the record.
-func (j *Joiner) indented(line, s []byte) bool {
-	trace := (j.form == none || !j.severe) && (isTraceback(s) || isSyntax(s))
-	if text.IsPadded(line) || j.blank && isBadge(line) || mayEvent(line) && isEvent(line) || !j.severe && trace {
+func (j *Joiner) indented(line, s []byte, end int) bool {
+	trace := (j.lang == none || !j.severe) && j.isTraceback(s)
+	if j.isOwn(line) || !j.severe && trace || j.timed(line) {
 		return false
 	}
-	if _, own := text.Time(j.times, line); own {
-		return false
-	}
-	j.message = false
-	j.quoted = string(s) == "while executing" || string(s) == "invoked from within"
-	call := j.quoted || isFrame(s)
-	j.framed = j.framed || call
-	j.thrown = j.thrown && !call
-	if j.form == none && trace {
-		j.enter(pythonForm, s, 0)
+	call := j.isFrame(s)
+	j.message, j.framed, j.thrown = false, j.framed || call, j.thrown && !call
+	if j.lang == none && trace {
+		j.enter(python, s, end)
 	}
 	if c := closerOf(line); c != 0 && j.closer == 0 && call {
 		j.closer = c
@@ -324,75 +290,62 @@ func (j *Joiner) indented(line, s []byte) bool {
 
 // takesMessage reports whether the line right behind the first one of a trace is its message.
 func (j *Joiner) takesMessage(line, s []byte) bool {
-	if _, own := text.Time(j.times, line); own || j.form == reportForm && isReport(s) {
+	if j.timed(line) || j.lang == report && j.any(languages[report].first, s, 0) {
 		return false
 	}
 	j.message = false
-	if j.form == none { // of java.util.logging: its second line has the level
-		j.level = text.Level(j.times, s, false)
-		j.severe = isSevere(j.level)
-	}
 	j.opens(line)
-	return true
+	return j.lang != none || j.takesSecond(s) // of java.util.logging
 }
 
 // continues reports whether a line that is not indented belongs to the trace.
 func (j *Joiner) continues(s []byte, end int) bool {
-	if j.form == pythonForm && !j.named && j.isError(s) {
+	if j.lang == python && !j.named && j.isError(s) {
 		j.named, j.chained = true, false
 		return true
 	}
-	if f := j.first(s, end); f != none {
-		return j.takesFirst(f, s, end)
-	}
-	switch {
-	case j.form == pythonForm && string(s) == `"""`:
-		return j.takesMarks(end)
-	case isFrame(s), j.form != none && j.isGoCall(s, end):
+	switch l := j.first(s, end); {
+	case l != none && (j.lang == none && l != report || j.chained || j.lang == node && l == thrown && j.blank):
+		j.enter(l, s, end)
+		return true
+	case l != none && (l != j.lang || !j.goesOn(s, end)):
+		return false
+	case l == golang && string(j.level) == "error" && bytes.HasPrefix(s, []byte("fatal error: ")):
+		j.level = []byte("critical")
+	case j.isFrame(s):
 		j.framed, j.thrown = true, false
-	case j.isTail(s, end):
-	case j.form == none && !j.framed && isThrown(s) && j.callsAhead(end):
-		j.enter(thrownForm, s, end)
-	case j.message && j.form != reportForm && text.Level(j.times, s, false) == nil:
+	case j.quoted && string(s) == `"""`:
+		j.quoted = false
+	case j.goesOn(s, end):
+		j.quoted = j.quoted || string(s) == `"""`
+		if bytes.HasPrefix(s, []byte("[previous exception] ")) { // of Monolog
+			j.message = true
+			j.ahead(end)
+			j.message = false
+		}
+	case j.lang == node && j.blank && j.any(languages[node].end, s, end):
+		j.thrown = true
+	case j.lang == none && !j.framed && isThrown(s) && j.callsAhead(end):
+		j.enter(thrown, s, end)
+	case j.message && j.lang != report && text.Level(j.times, s, false) == nil:
 		j.message = false
 	case j.thrown && text.Level(j.times, s, false) == nil && j.callsAhead(end):
 		return true // a message of several lines
 	default:
 		return false
 	}
-	j.chained = j.form == pythonForm && (wantsTraceback(s) || isChain(s))
+	j.chained = j.any(languages[j.lang].lead, s, end)
 	return true
 }
 
-// takesFirst reports whether the first line of a trace belongs to the record: it is its first
-// trace, or another part of it.
-func (j *Joiner) takesFirst(f form, s []byte, end int) bool {
-	if f == goForm && j.form == goForm && string(j.level) == "error" && bytes.HasPrefix(s, []byte("fatal error: ")) {
-		j.level = []byte("critical")
-	}
-	switch {
-	case j.form == none && f != reportForm, j.chained, j.form == thrownForm && isAlso(s), j.form == nodeForm && f == thrownForm && j.blank:
-		j.enter(f, s, end)
-		return true
-	case f != j.form:
-		return false
-	}
-	return f == nativeForm || f == jvmForm || f == goForm && !bytes.HasPrefix(s, []byte("panic: ")) ||
-		f == rustForm && bytes.HasPrefix(s, []byte("fatal runtime error: "))
+// goesOn reports whether a line that is no call and not indented continues the trace.
+func (j *Joiner) goesOn(s []byte, end int) bool {
+	return j.any(languages[none].on, s, end) || j.lang != none && j.any(languages[j.lang].on, s, end)
 }
 
-// takesMarks reports whether quotation marks begin or end a traceback that is the text of an error.
-func (j *Joiner) takesMarks(end int) bool {
-	next, _ := j.behind(end)
-	switch {
-	case isTraceback(next):
-		j.remote, j.chained = true, true
-	case j.remote && j.named:
-		j.remote = false
-	default:
-		return false
-	}
-	return true
+// isTraceback reports whether a line begins a traceback of Python, at whose end the error comes.
+func (j *Joiner) isTraceback(s []byte) bool {
+	return bytes.Contains(s, []byte("Traceback (most recent call last)")) || j.fits(`File "*", line &$`, s, 0)
 }
 
 // opens remembers a brace or bracket at the end of a line that is not indented. A line that
@@ -405,12 +358,10 @@ func (j *Joiner) opens(line []byte) {
 
 // closerOf returns the partner of the brace or bracket at the end of a line, 0 for none.
 func closerOf(line []byte) byte {
-	if len(line) > 0 {
-		switch line[len(line)-1] {
-		case '{':
-			return '}'
-		case '[':
-			return ']'
+	if n := len(line); n > 0 {
+		switch c := line[n-1]; c {
+		case '{', '[':
+			return c + 2
 		case '(':
 			return ')'
 		}
@@ -427,14 +378,9 @@ func (j *Joiner) callsAhead(end int) bool {
 		s := text.Uncoloured(line)
 		s = s[text.SkipBlanks(s, 0):]
 		switch {
-		case isFrame(s):
+		case j.isFrame(s):
 			return true
-		case len(s) == 0 && len(line) > 0: // Rails writes blanks around the message
-			continue
-		case len(s) == 0, text.LooksLikeObject(s), j.first(s, end) != none:
-			return false
-		}
-		if _, own := text.Time(j.times, line); own || text.Level(j.times, line, false) != nil {
+		case len(s) == 0, text.LooksLikeObject(s), j.first(s, end) != none, j.timed(line), text.Level(j.times, line, false) != nil:
 			return false
 		}
 	}
@@ -450,22 +396,11 @@ func (j *Joiner) behind(end int) (line []byte, next int) {
 		}
 		next = text.LineEnd(j.body, end+1)
 		line, end = bytes.TrimSuffix(j.body[end+1:next], []byte("\r")), next
-		if len(line) > 0 {
-			break
+		if text.SkipBlanks(line, 0) < len(line) {
+			return line, next
 		}
 	}
-	return line, next
-}
-
-// isBadge reports whether a line is indented by the blank around a level, as consola writes it
-// between empty lines.
-func isBadge(line []byte) bool {
-	for _, word := range [...]string{" ERROR  ", " FATAL  ", " WARN  ", " INFO  "} {
-		if bytes.HasPrefix(line, []byte(word)) {
-			return true
-		}
-	}
-	return false
+	return nil, next
 }
 
 // isColour reports whether the line that begins rest is nothing but the codes of colours.
@@ -479,18 +414,26 @@ func isColour(rest []byte) bool {
 func Level(r *times.Reader, msg, head []byte, end int) []byte {
 	msg = msg[:min(len(msg), MaxBytes)]
 	j := New(msg, r)
-	if end >= len(msg) {
-		j.begin(0, len(msg), head, nil)
-		return j.Level()
-	}
-	next, _ := j.Join(0, end, head, nil)
-	for lines := 1; j.Level() == nil && next+1 < len(msg) && lines < MaxLines; lines++ {
-		off := next + 1
-		end = text.LineEnd(msg, off)
+	for off, lines := 0, 0; lines < MaxLines; lines++ {
+		next, _ := j.Join(off, min(end, len(msg)), head, nil)
+		if off = next + 1; j.Level() != nil || off >= len(msg) {
+			break
+		}
 		var at text.Stamp
+		end = text.LineEnd(msg, off)
 		at.Read(r, msg[off:end])
-		j = New(msg, r)
-		next, _ = j.Join(off, end, at.Rest, nil)
+		j, head = New(msg, r), at.Rest
 	}
 	return j.Level()
+}
+
+// reportLevel returns the level of a report of Erlang by the word in its head.
+func reportLevel(word []byte) []byte {
+	switch {
+	case string(word) == "PROGRESS":
+		return []byte("info")
+	case record.ParseLevel(word) == record.Other: // CRASH, SUPERVISOR
+		return []byte("error")
+	}
+	return word
 }

@@ -54,7 +54,7 @@ func (p *Stripped) Join(j *Joiner, body []byte, off, prefix int, head, level []b
 	if !j.Cut {
 		*j = New(nil, j.times)
 	} else if fresh {
-		j.off, j.end, j.until, j.block = 0, 0, 0, noBlock // of the text before
+		j.off, j.end, j.until = 0, 0, 0 // of the text before
 	}
 	j.body = p.text
 	at := p.at[i]
