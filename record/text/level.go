@@ -122,20 +122,13 @@ var crashes = table{
 // Uncaught returns the level of a line that a runtime writes when a program ends, or PHP at any time.
 func Uncaught(line []byte) []byte {
 	s := behindTime(line)
-	if len(s) < 4 || !MayStart(s) {
+	if len(s) < 4 || !mayStart(s) {
 		return nil
 	}
 	if f, _, _ := crashes.of(s[0], s); f != nil && (len(s) == len(line) || f.signs[0] == 'P') {
 		return []byte(f.level)
 	}
 	return nil
-}
-
-// IsPanic reports whether a line begins a panic of Rust, perhaps with the id of its thread. Its
-// message may be on the next line.
-func IsPanic(line []byte) bool {
-	f, _, _ := crashes.of('t', line)
-	return f != nil
 }
 
 // Stream reads the head of CRI behind its time: the stream, F or P, and behind a blank the text of the

@@ -22,7 +22,7 @@ func Sentence(s []byte) (level []byte, ok bool) {
 		}
 		level = s[:n]
 	}
-	if IsCalendar(s[:n]) || MayStart(s) || s[0] == 'S' && s[1] == 'I' || s[len(s)-1] == '\'' {
+	if IsCalendar(s[:n]) || mayStart(s) || s[0] == 'S' && s[1] == 'I' || s[len(s)-1] == '\'' {
 		return nil, false
 	}
 	if _, digits := unix(s, n+1, false, 0); digits > 0 { // Unix time behind a mark
@@ -51,9 +51,9 @@ func isMark(c byte) bool {
 	return false
 }
 
-// MayStart reports whether a line of four bytes or more may begin a trace with words that are always
+// mayStart reports whether a line of four bytes or more may begin a trace with words that are always
 // the same.
-func MayStart(s []byte) bool {
+func mayStart(s []byte) bool {
 	switch string(s[:4]) {
 	case "Trac", "Fata", "Exce", "Exec", "Unca", "Unha", "Proc", "Stac", "pani", "fata", "unex", "runt", "http", "PHP ",
 		"term", "libc", "Also", "*** ", "Segm", "** (", "thre", "goro", "erro":
