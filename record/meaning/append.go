@@ -289,7 +289,7 @@ func (p *Reader) renamed(i int, h *head) (key string, skip bool) {
 	}
 	switch own := p.Key(f); string(own) {
 	case "ts":
-		if EmptyTime(p.Value(f)) {
+		if emptyTime(p.Value(f)) {
 			return "", true
 		}
 		return p.FreeKey("ts.original"), false

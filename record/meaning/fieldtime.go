@@ -52,7 +52,7 @@ func (p *Reader) findTime(first names.Name, d *Defaults, s *record.Stamp) (at in
 			case parts.add(at, ns, part, latest):
 				parts.guess = parts.guess || guess && part == times.Date
 				p.notes.pass(names.Time, at, reasonOf(part, false))
-			case !EmptyTime(p.Value(f)):
+			case !emptyTime(p.Value(f)):
 				s.TimeUnread = true
 				p.notes.pass(names.Time, at, reasonOf(part, ns > latest))
 			}
@@ -225,9 +225,9 @@ func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 	return 0, times.None
 }
 
-// EmptyTime reports whether a JSON value that is no time has no contents to keep: it is null, an
+// emptyTime reports whether a JSON value that is no time has no contents to keep: it is null, an
 // empty text or 0.
-func EmptyTime(value []byte) bool {
+func emptyTime(value []byte) bool {
 	switch {
 	case len(value) == 0, string(value) == `""`, string(value) == "null":
 		return true

@@ -261,7 +261,7 @@ func (p *Reader) offer(d *Defaults, parts *record.Stamp) {
 func (p *Reader) retract(s *record.Stamp) {
 	if p.mapped.now.strict && !s.OwnTime {
 		for _, f := range p.offered(names.Time) {
-			if !EmptyTime(p.Value(f)) {
+			if !emptyTime(p.Value(f)) {
 				p.refuse(f, 0, false) // a clock alone
 			}
 		}
@@ -377,7 +377,7 @@ func (p *Reader) mappedTime(d *Defaults, latest int64, s *record.Stamp) (at int,
 			s.Time, s.OwnTime = ns, true
 			return at, parts
 		case !ahead && parts.add(at, ns, part, latest):
-		case !EmptyTime(p.Value(f)):
+		case !emptyTime(p.Value(f)):
 			s.TimeUnread = true
 			p.refuse(f, ns, ahead)
 		}

@@ -33,7 +33,7 @@ func (h *Head) SetTime(name string, value []byte, arrived int64) (original []byt
 			original = record.AppendTime(nil, h.Time)
 		}
 		h.Time = ns
-	case !EmptyTime(value):
+	case !emptyTime(value):
 		original = record.TextOf(value)
 		h.Unread = h.Unread || h.Time == 0
 		h.Why.Time().Pass(name, original, NoTime)

@@ -17,8 +17,8 @@ func SkipBlanks(b []byte, off int) int {
 // IsDigit reports whether a byte is a digit of ASCII.
 func IsDigit(c byte) bool { return c-'0' < 10 }
 
-// IsWord reports whether a letter or a digit is at a place.
-func IsWord(s []byte, at int) bool {
+// isWord reports whether a letter or a digit is at a place.
+func isWord(s []byte, at int) bool {
 	return at < len(s) && (IsDigit(s[at]) || (s[at]|0x20)-'a' < 26)
 }
 
@@ -55,8 +55,8 @@ func isHigh(c byte) bool    { return c >= 0x80 }
 func isNoDigit(c byte) bool { return !IsDigit(c) }
 func isPlain(c byte) bool   { return !isLetter(c) && !IsDigit(c) && c < 0x80 }
 
-// AllDigits reports whether a text is digits.
-func AllDigits(s []byte) bool { return all(s, IsDigit) }
+// allDigits reports whether a text is digits.
+func allDigits(s []byte) bool { return all(s, IsDigit) }
 
 func allUpper(s []byte) bool { return all(s, isUpper) }
 
@@ -79,8 +79,8 @@ func IsNameByte(c byte) bool {
 
 // isClock reports whether a word is the hour of a clock such as 15:04:05.
 func isClock(word, behind []byte) bool {
-	return len(word) == 2 && AllDigits(word) && len(behind) >= 6 &&
-		behind[0] == ':' && AllDigits(behind[1:3]) && behind[3] == ':' && AllDigits(behind[4:6])
+	return len(word) == 2 && allDigits(word) && len(behind) >= 6 &&
+		behind[0] == ':' && allDigits(behind[1:3]) && behind[3] == ':' && allDigits(behind[4:6])
 }
 
 // IsCalendar reports whether a word is a month or a day of the week, as in the times of
@@ -105,7 +105,7 @@ func isDate(word []byte) bool {
 	}
 	day, rest, _ := bytes.Cut(word, sep)
 	month, year, ok := bytes.Cut(rest, sep)
-	return ok && AllDigits(day) && AllDigits(year) && (AllDigits(month) || IsCalendar(month))
+	return ok && allDigits(day) && allDigits(year) && (allDigits(month) || IsCalendar(month))
 }
 
 // LooksTimed reports whether a line begins with a date and a clock in digits.

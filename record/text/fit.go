@@ -200,5 +200,5 @@ func isPod(name []byte) bool {
 	}
 	hash := name[bytes.LastIndexByte(name[:n], '-')+1 : n]
 	return len(hash) >= 8 && len(hash) <= 10 && len(hash) < n && len(bytes.Trim(name[n+1:], safe)) == 0 &&
-		(AllDigits(hash) || len(bytes.Trim(hash, safe)) == 0)
+		(allDigits(hash) || len(bytes.Trim(hash, safe)) == 0)
 }

@@ -81,7 +81,7 @@ func priority(line []byte) (level []byte, ok bool) {
 		return nil, false
 	}
 	at := bytes.IndexByte(line[:min(len(line), len("123456 <"))], '<')
-	if at < 0 || at > 0 && (line[at-1] != ' ' || !AllDigits(line[:at-1])) {
+	if at < 0 || at > 0 && (line[at-1] != ' ' || !allDigits(line[:at-1])) {
 		return nil, false
 	}
 	line = line[at+1:]

@@ -181,7 +181,7 @@ func (s *levelScan) withoutStep(word []byte) []byte {
 	name, step, ok := word[:n], word[n+1:], false
 	switch word[n] {
 	case '+', '-':
-		ok = len(step) <= 2 && AllDigits(step)
+		ok = len(step) <= 2 && allDigits(step)
 	case '/':
 		ok = s.behind && allUpper(name)
 	default:
@@ -209,7 +209,7 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 	// A word without a byte of ASCII that begins the line is an emoji or another sign of a level, which stands next.
 	foreign := begins && all(word, isHigh)
 	sign := foreign && bytes.HasPrefix(behind, []byte("  "))
-	s.behind, s.calendar = clock || s.behind && plain || sign, IsCalendar(word) || calendar && AllDigits(word)
+	s.behind, s.calendar = clock || s.behind && plain || sign, IsCalendar(word) || calendar && allDigits(word)
 	called := bytes.HasPrefix(behind, []byte("):"))
 	if s.names >= 0 && (after == ':' || called || bytes.HasPrefix(behind, []byte("]:"))) {
 		s.names = levelNames // the names of syslog are complete
@@ -217,9 +217,9 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 	switch {
 	case clock, plain, s.calendar, sign, called, after == ':', s.open, s.barred(),
 		foreign && len(word) > 2 && (word[0] == 0xe2 || word[0] == 0xf0 && word[1] == 0x9f),
-		begins && string(word) == "at" && len(behind) > 6 && AllDigits(behind[1:3]) && behind[3] == ':' && IsDigit(behind[4]), // at 15:04 ERROR
+		begins && string(word) == "at" && len(behind) > 6 && allDigits(behind[1:3]) && behind[3] == ':' && IsDigit(behind[4]), // at 15:04 ERROR
 		s.names < 0 && isDate(word),
-		begins && AllDigits(word) && bytes.HasPrefix(behind, []byte(" [")), // of Log4j 1
+		begins && allDigits(word) && bytes.HasPrefix(behind, []byte(" [")), // of Log4j 1
 		(s.names >= 0 || calendar || before == ':') && hasDigit(word):
 		return true
 	}

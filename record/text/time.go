@@ -117,7 +117,7 @@ func unix(line []byte, at int, key bool, now int64) (ns int64, n int) {
 	}
 	whole := !point && n == seconds && now != 0 && n+1 < len(s) &&
 		(s[n] == ']' && at > 0 && line[at-1] == '[' || s[n] == ':' && s[n+1] == ' ')
-	if n == 0 || IsWord(s, n) || !key && !whole && (n < milli || !point) {
+	if n == 0 || isWord(s, n) || !key && !whole && (n < milli || !point) {
 		return 0, 0
 	}
 	var r times.Reader
