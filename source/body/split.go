@@ -159,7 +159,7 @@ func decoderFor(contentType string) (d decoder, sniffed bool, err error) {
 		return decodeURLForm, true, nil
 	}
 	return nil, false, fail(ErrUnsupported, "Content-Type %s is not taken here; send application/x-ndjson, "+
-		"application/json (an array, or objects one after the other), or text/plain", Short(media))
+		"application/json (an array, or objects one after the other: json_lines of Fluent Bit), or text/plain", Short(media))
 }
 
 // Text is the [Decoder] of a body of any form: an array, objects, lines of text, or several of
