@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/dev/testkit"
 )
 
 // A service that is in no blob yet exists for every verb, also under the name that its
@@ -35,6 +36,12 @@ func TestFreshService(t *testing.T) {
 		{"freshsvc --live-url " + in.admin, cli.Incomplete, "", "is it an ingester's listener for records"},
 		{"nosuch", cli.Usage, "", `no service "nosuch"; to search text: logquery `},
 	} {
+		if strings.Contains(tt.args, "--live-url") { // then the newest records alone know the service, a second later
+			testkit.Until(t, "the newest records have the service", func() bool {
+				out, _, _ := logquery(t, at, "tail", "FreshSvc", "--live", "off", "-o", "raw")
+				return len(out) > 0
+			})
+		}
 		out, errs, code := logquery(t, at, strings.Fields(tt.args)...)
 		if code != tt.code || !strings.Contains(string(out), tt.stdout) || !strings.Contains(errs, tt.stderr) ||
 			tt.args != "nosuch" && strings.Contains(errs, "no service") {
