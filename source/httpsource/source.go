@@ -312,7 +312,11 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 	if who != nil {
 		who.Charge(int64(len(text)) - max(0, r.ContentLength))
 	}
+	return s.build(r, in, who, h, text)
+}
 
+// build appends the parts of a decoded body.
+func (s *Source) build(r *http.Request, in Intake, who Sender, h *hold, text []byte) (Result, []record.Receipt, error) {
 	b := s.builders.Get().(*builder)
 	defer func() {
 		b.forget()
@@ -331,7 +335,7 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 	if err := in.Form.Decode(text, b.Gatherer); err != nil {
 		return Result{}, nil, s.diagnose(r, in, body.Plain, text, nil, err)
 	}
-	err = b.end()
+	err := b.end()
 	if more := b.made - fairLines*len(text) - freeLines; who != nil && more > 0 {
 		who.Charge(int64(more))
 	}
