@@ -2,9 +2,10 @@
 //
 // A question is an [Ask]. A [Source] answers it, by records or by numbers, and then by an [Outcome],
 // which alone says whether anything is missing. There are two sources: a [Store], which reads a store
-// with its ingesters, and a server that does so for others (package remote).
+// with its ingesters, perhaps with workers (package fan), and a server that does so for others
+// (package remote).
 //
-//	flags, parameters, LogQL -> Ask -> Source -+-> Store: gather (newest), list, plan, merge (query)
+//	flags, parameters, LogQL -> Ask -> Source -+-> Store: gather (unflushed), list, plan, merge (blobs)
 //	                                           +-> a server, over HTTP
 //	                                           -> records, then one Outcome
 //
