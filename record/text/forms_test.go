@@ -37,6 +37,18 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// Each form of the end of a program has its example, which no form before it takes.
+func TestCrashes(t *testing.T) {
+	for key, rows := range crashes {
+		for i := range rows {
+			f, line := &rows[i], []byte(rows[i].line)
+			if found, n, _ := crashes.of(line[0], line); int(line[0]) != key || n == 0 || found != f || string(Uncaught(line)) != f.level {
+				t.Errorf("%q: the level is %q, want %q of the form %q", line, Uncaught(line), f.level, f.signs)
+			}
+		}
+	}
+}
+
 // Each mark has its example, which no mark before it takes, and a time is behind it.
 func TestMarks(t *testing.T) {
 	r := times.Reader{Now: time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC).UnixNano()}
