@@ -25,7 +25,7 @@ type Parts struct {
 func (p *Scanner) Begin(b *Parts, n int, renames bool) (fits bool) {
 	b.parser, b.room, b.rename = p, MaxRecord, renames
 	b.keys.begin(renames)
-	if len(p.Fields) > 0 || p.Found != (Tags{}) || p.reject != nil {
+	if len(p.Fields) > 0 || p.Src != nil || p.Found != (Tags{}) || p.reject != nil {
 		p.reset()
 	}
 	return b.fits(n)
@@ -176,6 +176,7 @@ func (b *Parts) End() ([]byte, error) {
 	line := append(b.line, "}\n"...)
 	b.line = nil
 	if p.reject != nil {
+		b.keys.cut(0) // one of them may be there twice
 		return nil, p.reject
 	}
 	return line, nil

@@ -332,8 +332,8 @@ type Rejected struct {
 	Service string // the intended service, if known
 }
 
-// AppendRejected appends the canonical line, of the service [RejectedService],
-// that keeps an invalid record: its first [MaxRejected] bytes as msg, and its length.
+// AppendRejected appends the canonical line, of the service [record.RejectedService],
+// that keeps an invalid record: its first [record.MaxRejected] bytes as msg, and its length.
 func (p *Reader) AppendRejected(dst []byte, r Rejected) []byte {
 	h := Head{Level: []byte(record.Warn.String()), Msg: record.CutText(r.Raw, record.MaxRejected)}
 	b := p.Begin(dst, h, &Defaults{Service: record.RejectedService, Time: r.Time})

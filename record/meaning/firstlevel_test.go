@@ -25,6 +25,11 @@ func TestFirstLevel(t *testing.T) {
 			t.Errorf("%s: %v %v, want %v", text, l, ok, want)
 		}
 	}
+	for _, cut := range []string{`{"level":n`, `{"level":t`, `{"level":f`, `{"level":error`, `{"level":null}`} {
+		if l, ok := names.FirstLevel([]byte(cut)); l != record.Other || ok {
+			t.Errorf("%s: %v", cut, l)
+		}
+	}
 	if l, ok := names.FirstLevel([]byte(`{"a":"b","level":30,"x":{`)); l != record.Info || ok {
 		t.Errorf("an object that was cut: %v %v", l, ok)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"blobtail/record"
 	"blobtail/record/meaning"
@@ -157,6 +158,20 @@ func TestTimeInSpacedObject(t *testing.T) {
 		if stamp.Time != 1795168800e9 || ns != stamp.Time || !ok {
 			t.Errorf("%s: %d, %d", v, stamp.Time, ns)
 		}
+	}
+}
+
+// What the mapping finds in an object in the message leaves the text in it as it is.
+func TestMappingWithin(t *testing.T) {
+	p := meaning.NewReader()
+	d := meaning.Defaults{Time: arrival, Arrived: arrival, Seeks: true, Mapping: meaning.NewMapping([]meaning.Naming{{Names: meaning.Names{Level: []string{"pri"}}}})}
+	src := `{"msg":"{\"pri\":\"\\u0065rror\",\"level\":\"info\",\"message\":\"2026-11-19T10:00:06Z x \\\"b\\\" c\"}"}`
+	if _, err := p.Scan([]byte(src)); err != nil {
+		t.Fatal(err)
+	}
+	line, s := p.AppendLine(nil, &d)
+	if at := time.Unix(0, s.Time).UTC().Format(time.RFC3339); at != "2026-11-19T10:00:06Z" || s.Level != record.Error {
+		t.Errorf("%s: %s %v", line, at, s.Level)
 	}
 }
 

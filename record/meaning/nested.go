@@ -14,7 +14,7 @@ import (
 // level, service has the name. Only a record that has such an object pays for these.
 
 // findLevel finds the field with the level, or -1. l is Other for a word of the sender's own.
-// A field with a name from [namePriority] on stays: at is -1, and l the level.
+// A field with a name from [names.Priority] on stays: at is -1, and l the level.
 func (p *Reader) findLevel() (at int, l record.Level) {
 	own := -1
 	p.notes.begin(names.Level)

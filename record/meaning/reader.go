@@ -2,8 +2,8 @@
 // gives objects to a [Reader], Scan and then AppendLine, or records by parts, [Reader.Begin]; invalid
 // ones go through [Reader.AppendRejected]: nothing is dropped.
 //
-// The four have many names in the records of loggers: [KnownNames] is their order, and tables.go and
-// names.go are the tables. A [Mapping] has the names of an operator or a sender, which come first. A
+// The four have many names in the records of loggers: [KnownNames] is their order, and package
+// record/names has the tables. A [Mapping] has the names of an operator or a sender, which come first. A
 // value that cannot be the part is passed over, and [Reader.Why] tells of it.
 //
 // A message that is a text, or JSON, is looked into for the time and the level that its record lacks,

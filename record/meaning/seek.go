@@ -56,6 +56,9 @@ func (p *Reader) sought(d *Defaults, msg []byte, to *record.Stamp, named bool) {
 		to.Time, to.OwnTime, to.Guessed, h.soughtTime = ns, true, found.guessed, true
 	}
 	to.TimeFar = to.TimeFar || found.far != nil || found.farWithin
+	if d.Explains { // before the reader's memory has another text
+		found.stamp, found.word, found.far = bytes.Clone(found.stamp), bytes.Clone(found.word), bytes.Clone(found.far)
+	}
 	if !named && to.Level == record.Other && l != record.Other {
 		to.Level, h.soughtLevel = l, true
 	}
@@ -166,6 +169,7 @@ func (s *seeker) object(msg []byte, d *Defaults) (ns int64, l record.Level, ok b
 	shown, l, inner := s.parser.shows(d)
 	ns = shown.Time
 	if d.Mapping != nil {
+		inner = bytes.Clone(inner) // the parser reads on
 		if mapped := s.parser.mappedBy(s.main); mapped != record.Other {
 			l = mapped
 		}

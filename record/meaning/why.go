@@ -147,7 +147,7 @@ func (p *Reader) field(part names.Part, at int) Cause {
 	return Cause{Place: FromField, Name: keyText(p, at)}
 }
 
-// mappedCause is the cause of a part that a mapping names, in the words of that.
+// cause is the cause of a part that a mapping names, in the words of that.
 func (m *mapped) cause(part names.Part, at int) (c Cause) {
 	for _, o := range m.before {
 		if o.part == part && o.at == at {

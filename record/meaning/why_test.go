@@ -83,6 +83,7 @@ func TestWhySought(t *testing.T) {
 		{`{"msg":"` + at + ` WARN x"}`, at, "WARN"}, {`{"msg":"` + at + ` x y"}`, at, ""},
 		{`{"msg":"` + at + ` WARN x","level":"info"}`, at, ""}, {`{"msg":"` + at + ` [E] x","ts":"2026-11-18T10:00:00Z"}`, "", "E"},
 		{`{"log":{"level":"info"},"msg":"` + at + ` WARN x"}`, at, ""}, {`{"a":1}`, "", ""},
+		{`{"msg":"` + at + ` ERROR \"x\"","service":"` + strings.Repeat("A", 20) + `\u0041` + strings.Repeat("A", 20) + `"}`, at, "ERROR"},
 	} {
 		if _, err := p.Scan([]byte(test.line)); err != nil {
 			t.Fatal(err)

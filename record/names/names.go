@@ -1,6 +1,6 @@
 // Package names has the table of the keys that loggers have for the time, the level, the message and the
 // service of a record, with what their values mean: [Lookup] recognises a key, [Set.Level] reads the
-// level of a value under its name. It reads no record.
+// level of a value under its name.
 package names
 
 import "blobtail/record"

@@ -8,7 +8,7 @@ import (
 
 // FirstLevel returns the level of an object, if its first members are texts, numbers or the words
 // of JSON up to one that is called level and has a level, as loggers write them. ok is false for
-// other objects: a [Parser] has to read these. So it is if the level is a number, and there is another
+// other objects: a reader of fields has to read these. So it is if the level is a number, and there is another
 // name of a level, or no end. The object need not be valid behind a level that is a word.
 func FirstLevel(object []byte) (l record.Level, ok bool) {
 	const most = 16
@@ -35,6 +35,9 @@ func FirstLevel(object []byte) (l record.Level, ok bool) {
 		case n == kindLevel:
 			text := bytes.Trim(v, `"`)
 			if _, is := Number(text); !is {
+				if v[0] != '"' {
+					return record.Other, false
+				}
 				l = record.ParseLevel(text)
 				return l, l != record.Other && string(key) == "level"
 			} else if found[kindLevel/PerKind] != 0 {

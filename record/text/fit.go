@@ -81,7 +81,7 @@ func (t *table) of(kind byte, s []byte) (f *form, n int, word []byte) {
 //	9 a digit                   & digits           @ a clock, 15:04:05
 //	^ a letter in upper case    ? any byte         $ a word of three such letters or more
 //	~ a name                    + a level          ! the name of a pod, with the letters that Kubernetes adds
-//	_ blanks, perhaps none      % columns of CSV   * any text up to the byte behind the sign
+//	_ blanks, perhaps none      % columns of CSV   * at most 64 bytes up to the byte behind the sign
 //	; what is behind it has to follow, and is no part of the form
 //
 // All other bytes stand for themselves.

@@ -65,7 +65,8 @@ func (j *Joiner) Join(off, end int, head, level []byte) (next, places int) {
 		j.begin(off, end, head, level)
 	}
 	next, places = end, 1
-	for at := end + 1; at < len(j.body) && !j.alone(at); {
+	const mostEmpty = 100 // in a row
+	for at, empty := end+1, 0; at < len(j.body) && !j.alone(at); {
 		e := text.LineEnd(j.body, at)
 		line := bytes.TrimSuffix(j.body[at:e], []byte("\r"))
 		blanks := text.SkipBlanks(line, 0)
@@ -75,7 +76,7 @@ func (j *Joiner) Join(off, end int, head, level []byte) (next, places int) {
 				next = e
 			}
 			j.blank = true
-			if e-off > MaxBytes {
+			if empty++; empty > mostEmpty || e-off > MaxBytes {
 				return next, places
 			}
 		case at >= j.until && (text.LooksLikeObject(line[blanks:]) || !j.takes(line, blanks, at, e)):
@@ -84,7 +85,7 @@ func (j *Joiner) Join(off, end int, head, level []byte) (next, places int) {
 			j.Cut = true
 			return next, places
 		default:
-			next, j.blank, j.single = e, false, false
+			next, j.blank, j.single, empty = e, false, false, 0
 			places++
 		}
 		at = e + 1

@@ -27,7 +27,7 @@ func (p *Stripped) line(body []byte, off, prefix int) (i int, fresh bool) {
 	for off < len(body) && !p.full {
 		end := text.LineEnd(body, off)
 		line := body[off:end]
-		n := text.SkipPrefix(line, 0)
+		n := prefixOf(line)
 		if n == 0 || !bytes.Equal(constant(line[:n]), head) {
 			break
 		}
@@ -38,6 +38,9 @@ func (p *Stripped) line(body []byte, off, prefix int) (i int, fresh bool) {
 	}
 	return 0, true
 }
+
+// prefixOf is the length of the prefix of a line, whose blank may lack at its end.
+func prefixOf(line []byte) int { return text.SkipPrefix(bytes.TrimSuffix(line, []byte("\r")), 0) }
 
 // constant is the part of a prefix that is the same in all lines: without a clock and the last blank.
 func constant(prefix []byte) []byte {
@@ -69,8 +72,9 @@ func (p *Stripped) Join(j *Joiner, body []byte, off, prefix int, head, level []b
 // BehindPrefixes returns a text without the prefix that its lines have; the text itself if it has
 // none.
 func BehindPrefixes(msg []byte) []byte {
-	n := text.SkipPrefix(msg, 0)
-	if n == 0 || text.LineEnd(msg, 0) == len(msg) {
+	end := text.LineEnd(msg, 0)
+	n := prefixOf(msg[:end])
+	if n == 0 || end == len(msg) {
 		return msg[n:]
 	}
 	var p Stripped

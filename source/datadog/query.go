@@ -43,10 +43,11 @@ func (d defaults) add(b *meaning.Parts, own [4][]byte) {
 // addTags adds the tags of a list such as env:prod,team:web. A tag without a value is a field
 // that is true. Tags of the names of other ones are left out.
 func addTags(b *meaning.Parts, list, other []byte) {
+	own := namesOf(list, other)
 	for tag := range bytes.SplitSeq(list, []byte(",")) {
 		name, value, ok := bytes.Cut(bytes.TrimSpace(tag), []byte(":"))
 		switch {
-		case len(name) == 0 || len(other) > 0 && hasTag(other, bytes.TrimSpace(name)):
+		case len(name) == 0 || own[string(bytes.TrimSpace(name))]:
 		case ok:
 			b.Text(strings.TrimSpace(string(name)), value)
 		default:
@@ -55,14 +56,17 @@ func addTags(b *meaning.Parts, list, other []byte) {
 	}
 }
 
-// hasTag reports whether a list has a tag of a name.
-func hasTag(list, name []byte) bool {
-	for tag := range bytes.SplitSeq(list, []byte(",")) {
-		if own, _, _ := bytes.Cut(bytes.TrimSpace(tag), []byte(":")); bytes.Equal(bytes.TrimSpace(own), name) {
-			return true
-		}
+// namesOf returns the names of the tags of other, beside which a list stands; nil for none.
+func namesOf(list, other []byte) map[string]bool {
+	if len(list) == 0 || len(other) == 0 {
+		return nil
 	}
-	return false
+	names := map[string]bool{}
+	for tag := range bytes.SplitSeq(other, []byte(",")) {
+		name, _, _ := bytes.Cut(bytes.TrimSpace(tag), []byte(":"))
+		names[string(bytes.TrimSpace(name))] = true
+	}
+	return names
 }
 
 // A textSink makes records of the lines of a text, with the defaults.
