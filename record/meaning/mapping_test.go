@@ -164,7 +164,8 @@ func TestTimeInSpacedObject(t *testing.T) {
 // What the mapping finds in an object in the message leaves the text in it as it is.
 func TestMappingWithin(t *testing.T) {
 	p := meaning.NewReader()
-	d := meaning.Defaults{Time: arrival, Arrived: arrival, Seeks: true, Mapping: meaning.NewMapping([]meaning.Naming{{Names: meaning.Names{Level: []string{"pri"}}}})}
+	m := meaning.NewMapping([]meaning.Naming{{Names: meaning.Names{Level: []string{"pri"}}}})
+	d := meaning.Defaults{Time: arrival, Arrived: arrival, Seeks: true, Mapping: m}
 	src := `{"msg":"{\"pri\":\"\\u0065rror\",\"level\":\"info\",\"message\":\"2026-11-19T10:00:06Z x \\\"b\\\" c\"}"}`
 	if _, err := p.Scan([]byte(src)); err != nil {
 		t.Fatal(err)
