@@ -2,6 +2,7 @@ package meaning_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -57,4 +58,25 @@ func addText(p *meaning.Reader, h meaning.Head, d meaning.Defaults, names []stri
 		b.Text(name, []byte("v"))
 	}
 	return b.End()
+}
+
+// A record by parts with a key twice is rejected, also behind one with the same keys, and behind an object.
+func TestRepeatedPartsAgain(t *testing.T) {
+	p := meaning.NewReader()
+	for round := range 3 {
+		if round == 2 {
+			if _, err := p.Scan([]byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b := p.Begin(nil, meaning.Head{}, &meaning.Defaults{})
+		for i := range 40 {
+			b.Int(fmt.Sprint("k", i), 1)
+		}
+		b.Int("k0", 2)
+		b.Int("k1", 2)
+		if line, _, err := b.End(); err == nil {
+			t.Errorf("round %d: %s", round, line)
+		}
+	}
 }
