@@ -2,6 +2,8 @@ package names
 
 import (
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +65,25 @@ func TestTables(t *testing.T) {
 						t.Errorf("%d of %s is one of %s", a.from, s.By, before.By)
 					}
 				}
+			}
+		}
+	}
+}
+
+// Each key that a row of a table names is a name: else a scale would count under any.
+func TestKeys(t *testing.T) {
+	source, err := os.ReadFile("tables.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := regexp.MustCompile(`\bkeys?\(("[^)]*)\)`).FindAllSubmatch(source, -1)
+	if len(calls) < 60 {
+		t.Fatalf("%d calls", len(calls))
+	}
+	for _, call := range calls {
+		for text := range strings.SplitSeq(string(call[1]), ",") {
+			if text = strings.Trim(text, ` "`); Lookup([]byte(text)) == 0 {
+				t.Errorf("%s is no name", text)
 			}
 		}
 	}

@@ -41,7 +41,10 @@ type Translator struct {
 // NewTranslator returns a Translator of entries of a kind. service is the service of all
 // lines, hour that of the blob, which entries of a resource log without a time get.
 func NewTranslator(kind Kind, service string, hour time.Time) *Translator {
-	return &Translator{kind: kind, of: meaning.Defaults{Service: service, ForeignTs: true}, hour: hour, times: times.Reader{MonthFirst: true}, parser: meaning.NewReader(), names: classicFields()}
+	return &Translator{
+		kind: kind, of: meaning.Defaults{Service: service, ForeignTs: true}, hour: hour,
+		times: times.Reader{MonthFirst: true}, parser: meaning.NewReader(), names: classicFields(),
+	}
 }
 
 // Append appends the canonical line of an entry to dst, without the signatures of shared
