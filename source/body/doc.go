@@ -9,9 +9,8 @@
 //
 // A text is a record for each line, or for several: package trace knows which belong together.
 // cri.go takes the heads of a container runtime off. Package text reads the time and the level of
-// a line. The message of a record of any door that lacks one of them passes the same readers
-// (seek.go). A [Watch] is told of each record, and of the places that the parts of its head come
-// from.
+// a line. Package meaning reads those of objects and of parts, and looks into a message by the same
+// readers. A [Watch] is told of each record, and of the places that the parts of its head come from.
 //
 // A body that cannot be accepted is an [Error]; the source turns it into an answer. The
 // package knows no protocol and counts no memory: a decompressor asks its caller for each
