@@ -138,10 +138,10 @@ try: build ## a look round: keeps it running with a shop that logs, at http://12
 	@go build -o bin/try ./internal/dev/try
 	@exec bin/try $(if $(DIR),-dir "$(DIR)") $(TRY_FLAGS)
 
-picture: build ## docs/page-*.png, from real sessions; a minute
+picture: build ## docs/read/page-*.png, from real sessions; a minute
 	BLOBTAIL_BIN=$(CURDIR)/bin go test $(TEST_FLAGS) ./integration/page -run TestPictures -update </dev/null
 
-loggers: ## the table of docs/LOGGERS.md, from the rows in source/body/loggers/testdata
+loggers: ## the table of docs/send/loggers.md, from the rows in source/body/loggers/testdata
 	go test -count=1 ./docs -run '^TestLoggersTable$$' -update
 
 # The processes wait most of the time, and time out if they starve: only lint runs beside them.
@@ -202,7 +202,7 @@ interop-quick: ## the shippers of npm and Debian only, without faults; CI instal
 	status=$$?; cat bin/interop/table.md; exit $$status
 
 # A module of its own. It takes half a minute to build.
-alerting: build ## rules over logs by a real vmalert, docs/ALERTING.md; fetches its modules
+alerting: build ## rules over logs by a real vmalert, docs/read/alerts.md; fetches its modules
 	@cd integration/vmalert && if ! go mod download; then \
 		[ -z "$$CI" ] || exit 1; echo "make alerting: skipped, because the modules of vmalert cannot be fetched" >&2; exit 0; fi; \
 	export BLOBTAIL_BIN=$(CURDIR)/bin; $(BESIDE) go vet ./... && $(BESIDE) go test $(TEST_FLAGS) ./... </dev/null
@@ -231,7 +231,7 @@ lint: ## gofmt, prettier, vet, staticcheck, ruff, the layers, the types of the p
 engines: build ## Spark, ClickHouse and DuckDB on an export and on blobs: answers are logquery's; ten minutes, 1.6 GB
 	python3 -m venv bin/engines && bin/engines/bin/pip install -q -r internal/dev/tools/engines/requirements.txt
 	export BLOBTAIL_BIN=$(CURDIR)/bin ENGINES_PYTHON=$(CURDIR)/bin/engines/bin/python BLOBTAIL_RECORDS=$(RECORDS); \
-	go test -count=1 -run 'TestClickHouse|TestPages/docs/OTHER-TOOLS.md' ./cmd/query ./docs </dev/null && \
+	go test -count=1 -run 'TestClickHouse|TestPages/docs/read/other-tools.md' ./cmd/query ./docs </dev/null && \
 	go test -count=1 -v -timeout 60m ./integration/engines </dev/null
 
 promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its own, and a minute to build
@@ -241,7 +241,7 @@ promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its
 # still delete and report, so what writes the report goes on.
 azure-try: ## all of it on a real account of Azure Storage, a few cents; bin/azure-try.md
 	@if [ -z "$$AZURE_STORAGE_ACCOUNT" ]; then echo "azure-try needs an account of Azure Storage: AZURE_STORAGE_ACCOUNT=NAME, and" \
-		"az login, AZURE_STORAGE_KEY=KEY or AZURE_STORAGE_SAS_TOKEN=SAS (docs/AZURE-TRY.md)"; exit 0; fi; \
+		"az login, AZURE_STORAGE_KEY=KEY or AZURE_STORAGE_SAS_TOKEN=SAS (docs/start/azure.md)"; exit 0; fi; \
 	mkdir -p bin && set -o pipefail && (echo "blobtail $(VERSION), commit $(COMMIT)" && BLOBTAIL_AZURE_TRY=1 go test -count=1 -timeout 60m -v -run '^$(if $(CLEAN),TestClean,TestTry)$$' \
 		./internal/dev/azuretry) 2>&1 | (trap '' INT; sed -u -e "s/\b$$AZURE_STORAGE_ACCOUNT\b/ACCOUNT/g" -e "s/sig=[^&\" ]*/sig=SECRET/g" | tee bin/azure-try.md)
 
@@ -249,31 +249,31 @@ azure-try: ## all of it on a real account of Azure Storage, a few cents; bin/azu
 deploy-lint: build ## validates the manifests, the compose file, the Dockerfile and the metrics
 	cd $(LINT) && export BLOBTAIL_BIN=$(CURDIR)/bin && $(BESIDE) go vet ./... && $(BESIDE) go test -vet=off -count=1 ./...
 
-bench: bench-micro bench-table ## micro-benchmarks, then the table of docs/PERFORMANCE.md
+bench: bench-micro bench-table ## micro-benchmarks, then the table of docs/measured/performance.md
 
 bench-micro:
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
-bench-table: build ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
+bench-table: build ## from HTTP to blobs and back, every answer checked; docs/measured/bench/DATE-COMMIT.json
 	go build -o bin/bench ./internal/dev/bench
-	bin/bench table -bin bin -docs docs $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
+	bin/bench table -bin bin -docs docs/measured $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
 
 # It installs VictoriaLogs, which no program here is linked with. COMPARE_FLAGS=-quick takes 4 minutes and
 # COMPARE_FLAGS="-rows 'read.*'" some rows: both print tables and write nothing.
-compare: build ## beside VictoriaLogs: the same records, checked, in turn; docs/compare, tables and plot; 16 minutes
+compare: build ## beside VictoriaLogs: the same records, checked, in turn; docs/measured/compare, tables and plot; 16 minutes
 	go build -o bin/bench ./internal/dev/bench
-	bin/bench compare -bin bin -loghub "$(LOGHUB)" -docs docs $(COMPARE_FLAGS)
+	bin/bench compare -bin bin -loghub "$(LOGHUB)" -docs docs/measured $(COMPARE_FLAGS)
 
 compare-agree: ## whether two results of make compare on one machine agree: A=FILE.json B=FILE.json
 	@go run ./internal/dev/bench agree "$(A)" "$(B)"
 
-scale: ## a terabyte a day on a simulated account of Azure, in virtual time; docs/scale/DATE.json
-	BLOBTAIL_SCALE="$(CURDIR)/docs/scale" go test -count 1 -timeout 60m -run '^TestScaleIngest$$' -v ./cmd/ingest </dev/null
-	BLOBTAIL_SCALE="$(CURDIR)/docs/scale" go test -count 1 -timeout 60m -run '^TestScale(Services|ManyServices|Start)$$' -v ./internal/dev/scale </dev/null
-	mkdir -p docs/scale/workers
-	BLOBTAIL_SCALE="$(CURDIR)/docs/scale/workers" go test -count 1 -timeout 60m -run '^TestScaleWorkers$$' -v ./internal/dev/scale </dev/null
+scale: ## a terabyte a day on a simulated account of Azure, in virtual time; docs/measured/scale/DATE.json
+	BLOBTAIL_SCALE="$(CURDIR)/docs/measured/scale" go test -count 1 -timeout 60m -run '^TestScaleIngest$$' -v ./cmd/ingest </dev/null
+	BLOBTAIL_SCALE="$(CURDIR)/docs/measured/scale" go test -count 1 -timeout 60m -run '^TestScale(Services|ManyServices|Start)$$' -v ./internal/dev/scale </dev/null
+	mkdir -p docs/measured/scale/workers
+	BLOBTAIL_SCALE="$(CURDIR)/docs/measured/scale/workers" go test -count 1 -timeout 60m -run '^TestScaleWorkers$$' -v ./internal/dev/scale </dev/null
 
-cost: ## the tables of docs/COST.md and docs/cost.svg, from the result of the scale test and the prices
+cost: ## the tables of docs/measured/cost.md and docs/measured/cost.svg, from the result of the scale test and the prices
 	go test ./docs -run TestCostPage -update
 
 fuzz: ## each fuzz target for FUZZTIME, one after another

@@ -90,5 +90,5 @@ tool honnef.co/go/tools/cmd/staticcheck
 // Named by modernc.org/sqlite for its own tests, and not to be had everywhere.
 exclude github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50
 
-// See docs/DECISIONS.md: lists of blobs are read as XML.
+// See docs/dev/decisions.md: lists of blobs are read as XML.
 replace github.com/apache/arrow-go/v18 => ./storage/azure/noarrow

@@ -204,7 +204,7 @@ func TestVerifyHoldsIndexAgainstLines(t *testing.T) {
 }
 
 // patchSection changes one section of an index and fixes all checksums. It follows
-// docs/FORMAT.md and does not use the package's own code.
+// docs/reference/format.md and does not use the package's own code.
 func patchSection(body []byte, id uint16, change func([]byte) []byte) []byte {
 	le := binary.LittleEndian
 	table := crc32.MakeTable(crc32.Castagnoli)

@@ -1,5 +1,5 @@
 // Package blobfmt is the stored form of logs: the names of blobs, their metadata and
-// their contents. docs/FORMAT.md is its byte-exact specification.
+// their contents. docs/reference/format.md is its byte-exact specification.
 //
 // A blob holds canonical lines of one service and one period. They are sorted by (time,
 // origin, index) and cut into blocks of about 512 KiB. Each block is one zstd frame of its

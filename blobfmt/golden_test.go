@@ -13,7 +13,7 @@ import (
 	"blobtail/record"
 )
 
-// tiny is the blob that docs/FORMAT.md explains byte by byte.
+// tiny is the blob that docs/reference/format.md explains byte by byte.
 func tiny(t *testing.T, o blobfmt.EncoderOptions) ([]byte, blobfmt.Meta, []rec) {
 	start := testPeriod.UnixNano()
 	origin := record.Origin{0x01, 0x9a, 0xa1, 0xdc, 0x73, 0x80, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9}
@@ -95,7 +95,7 @@ func TestGoldenLarge(t *testing.T) {
 
 // The document shows the written bytes and the metadata.
 func TestDocument(t *testing.T) {
-	doc, err := os.ReadFile("../docs/FORMAT.md")
+	doc, err := os.ReadFile("../docs/reference/format.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestDocument(t *testing.T) {
 		shown = append(shown, b...)
 	}
 	if !bytes.Equal(shown, body) {
-		t.Errorf("docs/FORMAT.md shows %d bytes that are not the blob's:\n%s", len(shown), hex.Dump(body))
+		t.Errorf("docs/reference/format.md shows %d bytes that are not the blob's:\n%s", len(shown), hex.Dump(body))
 	}
 	want := []string{string(bytes.TrimSpace(recs[0].line)), string(bytes.TrimSpace(recs[1].line)), testKey}
 	for k, v := range m.Map() {
@@ -117,7 +117,7 @@ func TestDocument(t *testing.T) {
 	}
 	for _, w := range want {
 		if !bytes.Contains(doc, []byte(w)) {
-			t.Errorf("docs/FORMAT.md does not show %s", w)
+			t.Errorf("docs/reference/format.md does not show %s", w)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // maxOpenMessages is how many messages may wait in open batches: each takes memory here and at
-// its server. docs/PARTITIONS.md has the arithmetic.
+// its server. docs/operate/partitions.md has the arithmetic.
 const maxOpenMessages = 100_000
 
 // message is a request with a Reply, from its acceptance, or its detection by a start,

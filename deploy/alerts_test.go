@@ -39,7 +39,7 @@ func TestAlerts(t *testing.T) {
 	for _, name := range foreign {
 		known[name] = true
 	}
-	for _, page := range []string{"METRICS.md", "SERVING.md"} { // docs ensures that they are served
+	for _, page := range []string{"operate/metrics.md", "read/serve.md"} { // docs ensures that they are served
 		for _, name := range regexp.MustCompile("`(blobtail_[a-z_]+)`").FindAllStringSubmatch(read(t, "../docs/"+page), -1) {
 			known[name[1]] = true
 		}

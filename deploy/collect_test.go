@@ -71,8 +71,8 @@ func podLogs() ([]podLog, map[string]podMeta) {
 }
 
 // TestCollect runs the lines of pods through the configuration of the collector, as Fluent Bit
-// does, and sends its requests to an ingester with the secrets that docs/KUBERNETES.md makes. The records
-// have the times, levels, services, messages and fields that docs/SHIPPERS-PODS.md promises.
+// does, and sends its requests to an ingester with the secrets that docs/start/kubernetes.md makes. The records
+// have the times, levels, services, messages and fields that docs/send/pods.md promises.
 func TestCollect(t *testing.T) {
 	need(t, "bash", "openssl", "curl")
 	docs := documents(t, "kubernetes/collect/collect.yaml")

@@ -126,7 +126,7 @@ func expand(value string, env map[string]string) string {
 }
 
 // kubernetesPage tells how to install it.
-const kubernetesPage = "../docs/KUBERNETES.md"
+const kubernetesPage = "../docs/start/kubernetes.md"
 
 // effective returns the configuration that the ingester makes of an environment and a
 // file, by its own print-config.

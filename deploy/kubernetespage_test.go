@@ -194,7 +194,7 @@ func mounted(t *testing.T, kept, file, kind, name string) (ingestPod, string) {
 }
 
 // TestConfirmJobs carries out a policy in a directory by the commands of the jobs of confirm.yaml,
-// as docs/KUBERNETES.md says it: a scheduled run is refused, the plan has a hash, and that alone
+// as docs/start/kubernetes.md says it: a scheduled run is refused, the plan has a hash, and that alone
 // confirms it.
 func TestConfirmJobs(t *testing.T) {
 	folder := t.TempDir()

@@ -135,7 +135,7 @@ func TestCluster(t *testing.T) {
 }
 
 // TestPartitionedStream ensures that the stream in partitions differs from the other one in its
-// transform alone, which is that of docs/PARTITIONS.md, and that twenty ingesters can take it: each
+// transform alone, which is that of docs/operate/partitions.md, and that twenty ingesters can take it: each
 // partition goes to two.
 func TestPartitionedStream(t *testing.T) {
 	var plain, apart jetstream.StreamConfig
@@ -145,7 +145,8 @@ func TestPartitionedStream(t *testing.T) {
 		}
 	}
 	transform := apart.SubjectTransform
-	if page := read(t, "../docs/PARTITIONS.md"); transform == nil || !strings.Contains(page, fmt.Sprintf("'%s'", transform.Source)) ||
+	page := read(t, "../docs/operate/partitions.md")
+	if transform == nil || !strings.Contains(page, fmt.Sprintf("'%s'", transform.Source)) ||
 		!strings.Contains(page, fmt.Sprintf("'%s'", transform.Destination)) {
 		t.Fatalf("the page has another transform than %+v", transform)
 	}

@@ -29,13 +29,13 @@ func rulesOf(t *testing.T, name, text string) ruleFile {
 	return file
 }
 
-// TestRulesOfVmalert ensures that each expression of the rules of deploy/ and of docs/ALERTING.md is
+// TestRulesOfVmalert ensures that each expression of the rules of deploy/ and of docs/read/alerts.md is
 // LogQL that gives numbers, and that each alert says what to do. integration/vmalert has vmalert
 // itself read and evaluate them.
 func TestRulesOfVmalert(t *testing.T) {
 	files := map[string]string{"rules.yaml": read(t, "vmalert/rules.yaml"), "recording.yaml": read(t, "vmalert/recording.yaml")}
-	for _, m := range regexp.MustCompile("(?ms)^```text\n(groups:.*?)^```$").FindAllStringSubmatch(read(t, "../docs/ALERTING.md"), -1) {
-		files["docs/ALERTING.md: "+strings.TrimSpace(m[1])] = m[1]
+	for _, m := range regexp.MustCompile("(?ms)^```text\n(groups:.*?)^```$").FindAllStringSubmatch(read(t, "../docs/read/alerts.md"), -1) {
+		files["docs/read/alerts.md: "+strings.TrimSpace(m[1])] = m[1]
 	}
 	if len(files) < 4 {
 		t.Errorf("found %d files of rules", len(files))

@@ -14,7 +14,7 @@ import (
 	"blobtail/internal/units"
 )
 
-// variants are the plans that docs/COST.md compares: the built-in one, one with a partition for
+// variants are the plans that docs/measured/cost.md compares: the built-in one, one with a partition for
 // each service, and that with a longer flush.age.
 func variants(t *testing.T) (names []string, sheets []*bill.Sheet) {
 	t.Helper()
@@ -33,7 +33,7 @@ func variants(t *testing.T) (names []string, sheets []*bill.Sheet) {
 	}{
 		{"each service at all ingesters", func(*bill.Plan) {}},
 		{"partitions", func(p *bill.Plan) {
-			p.IngestersPerService, p.Flush.Min = 1, 16<<20 // as docs/PARTITIONS.md has it
+			p.IngestersPerService, p.Flush.Min = 1, 16<<20 // as docs/operate/partitions.md has it
 		}},
 		{"partitions, flush.min 2MiB", func(p *bill.Plan) { p.IngestersPerService = 1 }},
 		{"cool from 10 days, compacted", func(p *bill.Plan) {
@@ -91,7 +91,7 @@ func costTables(names []string, sheets []*bill.Sheet) map[string]string {
 	return map[string]string{"sums": sums.String(), "lines": lines.String(), "elsewhere": others.String()}
 }
 
-// costPicture is docs/cost.svg.
+// costPicture is docs/measured/cost.svg.
 func costPicture(t *testing.T, names []string, sheets []*bill.Sheet) []byte {
 	t.Helper()
 	here := result.Panel{Title: "USD a day for a terabyte a day, 30 days kept (the last: 90 days)"}
@@ -115,11 +115,11 @@ func costPicture(t *testing.T, names []string, sheets []*bill.Sheet) []byte {
 	return picture
 }
 
-// TestCostPage ensures that the tables of docs/COST.md, and docs/cost.svg, are those of logquery
+// TestCostPage ensures that the tables of docs/measured/cost.md, and docs/measured/cost.svg, are those of logquery
 // cost. make cost writes them.
 func TestCostPage(t *testing.T) {
 	names, sheets := variants(t)
-	old, err := os.ReadFile("COST.md")
+	old, err := os.ReadFile("measured/cost.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,24 +129,24 @@ func TestCostPage(t *testing.T) {
 		before, rest, ok := strings.Cut(page, begin)
 		_, after, closed := strings.Cut(rest, end)
 		if !ok || !closed {
-			t.Fatalf("COST.md has no marks of %s", name)
+			t.Fatalf("docs/measured/cost.md has no marks of %s", name)
 		}
 		page = before + begin + table + end + after
 	}
 	picture := costPicture(t, names, sheets)
 	if *update {
-		if err := os.WriteFile("COST.md", []byte(page), 0o644); err != nil {
+		if err := os.WriteFile("measured/cost.md", []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile("cost.svg", picture, 0o644); err != nil {
+		if err := os.WriteFile("measured/cost.svg", picture, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if page != string(old) && !*update {
-		t.Error("the tables of docs/COST.md are not those of logquery cost: make cost")
+		t.Error("the tables of docs/measured/cost.md are not those of logquery cost: make cost")
 	}
-	if drawn, err := os.ReadFile("cost.svg"); err != nil || !bytes.Equal(drawn, picture) {
-		t.Errorf("docs/cost.svg is not that of logquery cost: make cost (%v)", err)
+	if drawn, err := os.ReadFile("measured/cost.svg"); err != nil || !bytes.Equal(drawn, picture) {
+		t.Errorf("docs/measured/cost.svg is not that of logquery cost: make cost (%v)", err)
 	}
 	for i, most := range []float64{14, 10} {
 		if got := sheets[i].PerDay["storage_requests_tables"]; got >= most {

@@ -20,7 +20,7 @@ func TestNamedFiles(t *testing.T) {
 	// Blobs, packages of Go, and files below the folder of the text.
 	other := regexp.MustCompile(`^(queue|web|service|net|testdata)/`)
 	known, named := map[string]map[string]bool{}, 0
-	for _, page := range []string{"docs/CODE.md", "DESIGN.md", "docs/DECISIONS.md", "CONTRIBUTING.md"} {
+	for _, page := range []string{"docs/dev/code.md", "DESIGN.md", "docs/dev/decisions.md", "CONTRIBUTING.md"} {
 		for _, m := range namedFile.FindAllStringSubmatch(read(t, page), -1) {
 			file, name := m[1], m[2]
 			if named++; other.MatchString(file) {

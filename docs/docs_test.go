@@ -179,7 +179,7 @@ func lacks(t *testing.T, b block, program string) bool {
 }
 
 // otherTools shows commands of databases. Programs of Node stand in for them.
-const otherTools = "docs/OTHER-TOOLS.md"
+const otherTools = "docs/read/other-tools.md"
 
 // standIns is the directory of the programs that stand in for commands of others.
 func standIns(t *testing.T) string {
@@ -199,7 +199,7 @@ func standIns(t *testing.T) string {
 }
 
 // azureTry starts an emulator of Azure Storage.
-const azureTry = "docs/AZURE-TRY.md"
+const azureTry = "docs/start/azure.md"
 
 // emulator is the directory of the emulator's command.
 func emulator(t *testing.T) string {
@@ -432,7 +432,7 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// TestNamedTests ensures that each test that docs/RELIABILITY-TESTS.md, or another page, names
+// TestNamedTests ensures that each test that docs/measured/tests.md, or another page, names
 // exists.
 func TestNamedTests(t *testing.T) {
 	declared := map[string]bool{}
@@ -456,7 +456,7 @@ func TestNamedTests(t *testing.T) {
 	}
 	for _, page := range pages(t) {
 		named := regexp.MustCompile(`\bTest[A-Z]\w*`).FindAllString(read(t, page), -1)
-		if page == filepath.Join("docs", "RELIABILITY-TESTS.md") && len(named) < 50 {
+		if page == filepath.Join("docs", "measured", "tests.md") && len(named) < 50 {
 			t.Errorf("%s names %d tests", page, len(named))
 		}
 		for _, name := range named {
@@ -464,5 +464,31 @@ func TestNamedTests(t *testing.T) {
 				t.Errorf("%s names %s, and there is no such test", page, name)
 			}
 		}
+	}
+}
+
+// TestNamedPages ensures that each page that a program, a unit, a manifest or a setting names is
+// there, with its heading.
+func TestNamedPages(t *testing.T) {
+	named := regexp.MustCompile(`(?:^|[^\w/.-])((?:\.\./)*(?:(?:docs|deploy|configs)/[\w/-]+|[A-Z][A-Z-]+)\.md)(?:#([a-z0-9-]+))?`)
+	found := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (name == "node_modules" || name == "testdata" || name == "bin" || strings.HasPrefix(name, ".")):
+			return filepath.SkipDir
+		case d.IsDir() || strings.HasSuffix(name, ".md") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			found++
+			checkLink(t, path, strings.TrimLeft(m[1], "./"), m[2])
+		}
+		return err
+	})
+	if err != nil || found < 150 {
+		t.Errorf("%d names, %v", found, err)
 	}
 }

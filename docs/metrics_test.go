@@ -20,13 +20,13 @@ import (
 	dirstore "blobtail/storage/dir"
 )
 
-// TestMetrics ensures that docs/METRICS.md explains every blobtail metric of a running ingester or
-// of a run of retention, and docs/SERVING.md those of logquery serve, and that pages name no other.
+// TestMetrics ensures that docs/operate/metrics.md explains every blobtail metric of a running ingester or
+// of a run of retention, and docs/read/serve.md those of logquery serve, and that pages name no other.
 func TestMetrics(t *testing.T) {
 	bin, served := build(t), map[string]bool{}
 	for page, programs := range map[string][]map[string]bool{
-		"docs/METRICS.md": {ingesterMetrics(t, bin), left(t, bin)},
-		"docs/SERVING.md": {serverMetrics(t, bin)},
+		"docs/operate/metrics.md": {ingesterMetrics(t, bin), left(t, bin)},
+		"docs/read/serve.md":      {serverMetrics(t, bin)},
 	} {
 		explained := namedMetrics(t, page)
 		for _, metrics := range programs {

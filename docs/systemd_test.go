@@ -110,11 +110,11 @@ grep -q 'nothing to rewrite' "$STAND_IN/blobtail-compact.service.log"
 `,
 }
 
-// TestSystemdPage runs the commands of docs/SYSTEMD.md as root, in directories of its own and
+// TestSystemdPage runs the commands of docs/start/systemd.md as root, in directories of its own and
 // with a stand-in for systemctl that runs the commands of the units as these say.
 func TestSystemdPage(t *testing.T) {
 	needNamespaces(t)
-	const page, marked = "docs/SYSTEMD.md", "TestSystemdPage"
+	const page, marked = "docs/start/systemd.md", "TestSystemdPage"
 	run := slices.DeleteFunc(blocks(t, page), func(b block) bool { return !strings.Contains(b.skip, marked) })
 	if len(run) < 12 {
 		t.Fatalf("%s: found %d blocks to run", page, len(run))

@@ -43,7 +43,7 @@ func TestPartitionsOfCluster(t *testing.T) {
 // logs how many, and proves nothing: BLOBTAIL_NATS_EDITS=1.
 func TestPartitionsEditedWhileServersFail(t *testing.T) {
 	if os.Getenv("BLOBTAIL_NATS_EDITS") == "" {
-		t.Skip("it counts what the servers lose: docs/PARTITIONS.md")
+		t.Skip("it counts what the servers lose: docs/operate/partitions.md")
 	}
 	c := newCluster(t)
 	seed := newSeed(t)

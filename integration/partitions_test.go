@@ -16,7 +16,7 @@ import (
 	"blobtail/internal/dev/testkit"
 )
 
-// A stream in use gets partitions and loses them again, as docs/PARTITIONS.md says it, while
+// A stream in use gets partitions and loses them again, as docs/operate/partitions.md says it, while
 // messages are published. Ingesters are restarted for it, and one is killed. Each record is read
 // once, under its own service, also of messages that are published again.
 func TestToPartitionsAndBack(t *testing.T) {

@@ -163,7 +163,7 @@ func objects(all []stored) map[string]stored {
 	return named
 }
 
-// filesOf reads the files of a directory as docs/FORMAT.md describes them. Others are those that are no
+// filesOf reads the files of a directory as docs/reference/format.md describes them. Others are those that are no
 // objects.
 func filesOf(t testing.TB, root string) (all, others []stored) {
 	t.Helper()

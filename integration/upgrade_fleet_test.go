@@ -58,7 +58,7 @@ func readBy(t *testing.T, bin string, at place, args ...string) (out []byte, err
 }
 
 // Two ingesters of a960ca37 are upgraded one after the other while they accept records, as
-// docs/UPGRADE.md says, one after it ended in order and one after a crash. One of them goes back
+// docs/operate/upgrade.md says, one after it ended in order and one after a crash. One of them goes back
 // on its log, and comes again. The readers of both versions are complete after each step, through
 // either ingester and by their rows. Nothing is lost, and nothing is there twice.
 func TestUpgradeOneByOne(t *testing.T) {

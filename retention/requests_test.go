@@ -85,7 +85,7 @@ func dayOf(w *world, service string, blobs int, records int64) {
 }
 
 // The cost of dropping a day depends a little on the number of blobs, and not on that
-// of records. docs/RETENTION.md has the same figures.
+// of records. docs/operate/retention.md has the same figures.
 func TestRequestsOfADay(t *testing.T) {
 	const services = 1
 	policy := retention.Policy{Default: days(30)}

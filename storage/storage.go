@@ -27,7 +27,7 @@ import (
 // yet happen.
 var (
 	// ErrExist says that a key is taken, but not by which writer. After a lost response
-	// it may be our own write (see docs/FORMAT.md, put).
+	// it may be our own write (see docs/reference/format.md, put).
 	ErrExist = errors.New("already exists")
 	// ErrNotExist says that a key, table or whole store does not exist.
 	ErrNotExist = errors.New("does not exist")
@@ -44,7 +44,7 @@ var (
 	// program wrote the object anew while it was read; the pipeline changes none.
 	ErrChanged = errors.New("changed meanwhile")
 	// ErrOlder says that only versions before commit a960ca37 wrote something, and what to do.
-	ErrOlder = errors.New("a version before commit a960ca37 wrote it: first have that commit take it over, as docs/UPGRADE.md says")
+	ErrOlder = errors.New("a version before commit a960ca37 wrote it: first have that commit take it over, as docs/operate/upgrade.md says")
 	// ErrHeld says that a policy of the store, or a legal hold, keeps an object from being deleted.
 	ErrHeld = errors.New("held by a policy")
 	// ErrArchived says that an object is in the tier [Archive].

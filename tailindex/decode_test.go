@@ -366,7 +366,7 @@ func storedRows(t *testing.T, file string) map[string]tailindex.Row {
 	return all
 }
 
-// The lines of a row need the dictionary of its format, which docs/FORMAT-TAIL.md has.
+// The lines of a row need the dictionary of its format, which docs/reference/format-tail.md has.
 func TestDictionary(t *testing.T) {
 	table, at, row := someRow(t)
 	body := row.Props["d"].([]byte)
@@ -377,7 +377,7 @@ func TestDictionary(t *testing.T) {
 	if rows, err := readBack(t, table, at, row); err != nil || len(rows) != 1 {
 		t.Errorf("%v, %v", rows, err)
 	}
-	page, err := os.ReadFile("../docs/FORMAT-TAIL.md")
+	page, err := os.ReadFile("../docs/reference/format-tail.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,7 @@ func TestDictionary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(strings.ReplaceAll(string(page), "\n", ""), "```text"+base64.StdEncoding.EncodeToString(file)+"```") {
-		t.Error("docs/FORMAT-TAIL.md has another dictionary")
+		t.Error("docs/reference/format-tail.md has another dictionary")
 	}
 }
 

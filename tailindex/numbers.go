@@ -7,7 +7,7 @@ import (
 
 // Lines have numbers and ids that no other line has. As text they cost 5 bits a digit, and
 // each ends a match of zstd. So a row has them apart, as bits: a mark takes the place of each
-// in the text. docs/FORMAT-TAIL.md has the rule.
+// in the text. docs/reference/format-tail.md has the rule.
 const (
 	minDigits = 3 // of a decimal number that is kept apart
 	maxDigits = 18

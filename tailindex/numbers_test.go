@@ -95,7 +95,7 @@ func (s *tally) most(name string) int {
 	return most
 }
 
-// The load on the tables is as in docs/DECISIONS.md, for any records: a transaction each
+// The load on the tables is as in docs/dev/decisions.md, for any records: a transaction each
 // interval for each service and ingester, of one row or two. The rows are small.
 func TestNumbers(t *testing.T) {
 	// The records per second of each service at each ingester are those of 1 TB a day with

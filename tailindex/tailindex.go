@@ -8,7 +8,7 @@
 // A row covers the arrivals at one ingester for one service between two writes: the
 // newest [MaxLines] of its lines, and the number of other ones. It omits lines longer
 // than [MaxLine]. No loss is hidden: the row counts the records that it omits, and they
-// are in the log of that ingester and in blobs. The form of a row is in docs/FORMAT-TAIL.md.
+// are in the log of that ingester and in blobs. The form of a row is in docs/reference/format-tail.md.
 //
 // The table only makes the newest end quick to read. If it is unavailable, late or lost,
 // that costs only freshness. So a writer never makes ingestion wait.
@@ -18,7 +18,7 @@
 // One row for each record would be the log data anti-pattern: at 1 TB a day 36,000 rows a
 // second, more than an account accepts. Row keys are inverted ticks, so a reader asks for the
 // first n rows of a partition and is done. Row numbers have no gaps, so a follower knows when it
-// missed a row. docs/DECISIONS.md has the load on the tables in numbers.
+// missed a row. docs/dev/decisions.md has the load on the tables in numbers.
 //
 // Each accepted run is offered to the [Writer], which copies at most 200 lines of it and waits
 // for nothing. A service that was quiet for an interval gets its row within a tenth of a

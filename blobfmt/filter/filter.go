@@ -20,7 +20,7 @@
 // ids but for those right behind a backslash. There the letters of the escape are a part of
 // the one, and not of the other, and the words and ids of both count.
 //
-// docs/FORMAT.md has all of it byte by byte. A change of the rules is another [Version].
+// docs/reference/format.md has all of it byte by byte. A change of the rules is another [Version].
 package filter
 
 import (

@@ -174,7 +174,7 @@ func (w *Watch) tellImpossible(marks []Mark, now time.Time) {
 	}
 	if first != "" && first != w.impossible {
 		w.o.Log.Error().Str("service", first).
-			Msg("a horizon hides today, or the day on which it was stored, which no policy does: records are stored as if it were not there, but readers show nothing below it, and nothing of the service is deleted; see docs/RETENTION.md")
+			Msg("a horizon hides today, or the day on which it was stored, which no policy does: records are stored as if it were not there, but readers show nothing below it, and nothing of the service is deleted; see docs/operate/retention.md")
 	}
 	w.impossible = first
 }

@@ -16,9 +16,9 @@ func TestExamples(t *testing.T) {
 	comment := regexp.MustCompile(`(?m)^#  ( .*)?$`)
 	found := 0
 	for file, form := range map[string]string{
-		"../../configs/blobtail.yaml": `(?m)^#   (?:fields: {.*|(?:fields|counters|rules):\n(?:#    .*\n)+)`,
-		"../../docs/METRICS.md":       "(?m)^counters:\n(?:  .*\n)+",
-		"../../docs/RULES.md":         "(?m)^(?:fields|rules):\n(?:  .*\n)+",
+		"../../configs/blobtail.yaml":   `(?m)^#   (?:fields: {.*|(?:fields|counters|rules):\n(?:#    .*\n)+)`,
+		"../../docs/operate/metrics.md": "(?m)^counters:\n(?:  .*\n)+",
+		"../../docs/operate/rules.md":   "(?m)^(?:fields|rules):\n(?:  .*\n)+",
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

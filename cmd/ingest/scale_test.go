@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	results "blobtail/docs/scale"
+	results "blobtail/docs/measured/scale"
 	"blobtail/internal/config"
 	"blobtail/internal/dev/scale"
 	"blobtail/internal/dev/testkit"
@@ -143,8 +143,8 @@ func since(before, after scale.Ingest) scale.Ingest {
 	}
 }
 
-// The load of each ingester in the case of docs/SCALE.md, and ingesters that have a tenth of its
-// services each instead, with flush.min as docs/PARTITIONS.md has it. small is a hundredth of the case.
+// The load of each ingester in the case of docs/measured/scale.md, and ingesters that have a tenth of its
+// services each instead, with flush.min as docs/operate/partitions.md has it. small is a hundredth of the case.
 const (
 	scaleIngesters = 20
 	scaleServices  = 200
@@ -208,11 +208,11 @@ func TestScaleIngest(t *testing.T) {
 	t.Log("written: " + file)
 }
 
-// The result in docs/scale is whole, is that of the defaults, and agrees with a run at a hundredth
+// The result in docs/measured/scale is whole, is that of the defaults, and agrees with a run at a hundredth
 // of its size: what each service costs is a hundredth, and what an ingester costs is the same.
 func TestScaleResult(t *testing.T) {
 	testkit.FullOnly(t, "the detector would find nothing: the ingester is that of the command's other tests")
-	const stale = "docs/scale is not of this program; make scale measures again: "
+	const stale = "docs/measured/scale is not of this program; make scale measures again: "
 	var result struct {
 		Version               int
 		Date, Commit, Machine string
@@ -296,7 +296,7 @@ func sameFields(t *testing.T, want map[string]scale.Ingest) {
 	for name, fields := range full.A {
 		for field := range fields {
 			if _, ok := got.A[name][field]; !ok {
-				t.Errorf("docs/scale lacks a.%s.%s; make scale", name, field)
+				t.Errorf("docs/measured/scale lacks a.%s.%s; make scale", name, field)
 			}
 		}
 	}

@@ -96,7 +96,7 @@ func (a *app) erased(r *erase.Result, by *where.Expr, err error) (int, error) {
 	case did:
 		_, perr := fmt.Printf("erased %s from %s and %s of tables; deleted %s that had been replaced\n", units.Count(r.Records, "record"),
 			units.Count(r.Made, "blob"), units.Count(r.Lines, "line"), units.Count(r.Deleted, "blob"))
-		a.Complain("copies may be elsewhere: docs/ERASE.md says where to look")
+		a.Complain("copies may be elsewhere: docs/operate/privacy.md says where to look")
 		err = errors.Join(err, perr)
 	case err == nil && len(r.Problems) == 0:
 		for _, note := range by.Notes(nil) {

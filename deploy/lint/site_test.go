@@ -148,10 +148,10 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// TestWithoutRules ensures that the patch of docs/KUBERNETES.md takes away all of vmalert, its
+// TestWithoutRules ensures that the patch of docs/start/kubernetes.md takes away all of vmalert, its
 // monitor too, and nothing else.
 func TestWithoutRules(t *testing.T) {
-	page, err := os.ReadFile("../../docs/KUBERNETES.md")
+	page, err := os.ReadFile("../../docs/start/kubernetes.md")
 	if err != nil {
 		t.Fatal(err)
 	}

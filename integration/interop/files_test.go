@@ -79,10 +79,10 @@ func imfile(r *run) map[string]bool {
 	return nil
 }
 
-// snippet is the block of docs/SHIPPERS-FILES.md that begins with a text.
+// snippet is the block of docs/send/files.md that begins with a text.
 func snippet(t *testing.T, begin string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(shared.root, "docs", "SHIPPERS-FILES.md"))
+	page, err := os.ReadFile(filepath.Join(shared.root, "docs", "send", "files.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func snippet(t *testing.T, begin string) string {
 	return begin + block + "\n"
 }
 
-// TestFilesOfThePage runs rsyslog by the snippet of docs/SHIPPERS-FILES.md, on a file that is there
+// TestFilesOfThePage runs rsyslog by the snippet of docs/send/files.md, on a file that is there
 // before it: with stack traces, JSON, a rotation, and restarts of rsyslog and of the ingester.
 func TestFilesOfThePage(t *testing.T) {
 	if shared.mode != "quick" && shared.mode != "all" {

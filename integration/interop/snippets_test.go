@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// The snippets of docs/SHIPPERS-*.md use the clients as the scripts do that send here: with the
+// The snippets of docs/send use the clients as the scripts do that send here: with the
 // same packages, names and options.
 func TestSnippets(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join("..", "..", "docs", "SHIPPERS*.md"))
+	names, err := filepath.Glob(filepath.Join("..", "..", "docs", "send", "*.md"))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("%d pages, %v", len(names), err)
 	}

@@ -52,7 +52,7 @@ func TestGather(t *testing.T) {
 			}
 		}
 	}
-	scripts := slices.Concat(glob(t, "cmd/ingest/testdata/script", "*.txtar"), glob(t, "docs", "*.md"))
+	scripts := slices.Concat(glob(t, "cmd/ingest/testdata/script", "*.txtar"), glob(t, "docs", "*/*.md"))
 	if cases := os.Getenv("CASES"); cases != "" {
 		for _, dir := range []string{"loggers", "meaning"} {
 			found, err := filepath.Glob(filepath.Join(cases, dir, "*.sh"))

@@ -123,7 +123,7 @@ func newRunner(t *testing.T, chromium, control string) *runner {
 	cmd := exec.CommandContext(ctx, "node", "runner.mjs")
 	cmd.Dir = filepath.Join(shared.root, "integration", "page")
 	cmd.Env = append(environ(), "PAGE_CHROMIUM="+chromium, "PAGE_CONTROL="+control, "PAGE_SHOTS="+out,
-		"PAGE_DOCS="+filepath.Join(shared.root, "docs"))
+		"PAGE_DOCS="+filepath.Join(shared.root, "docs", "read"))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

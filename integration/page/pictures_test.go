@@ -27,7 +27,7 @@ func TestPictures(t *testing.T) {
 		makePictures(t)
 	}
 	var docs bytes.Buffer
-	pages, err := filepath.Glob(filepath.Join(shared.root, "docs", "*.md"))
+	pages, err := filepath.Glob(filepath.Join(shared.root, "docs", "*", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestPictures(t *testing.T) {
 		}
 		docs.Write(text)
 	}
-	there, err := filepath.Glob(filepath.Join(shared.root, "docs", "page-*.png"))
+	there, err := filepath.Glob(filepath.Join(shared.root, "docs", "read", "page-*.png"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestPictures(t *testing.T) {
 		}
 	}
 	for _, name := range pictures() {
-		info, err := os.Stat(filepath.Join(shared.root, "docs", name+".png"))
+		info, err := os.Stat(filepath.Join(shared.root, "docs", "read", name+".png"))
 		switch {
 		case err != nil:
 			t.Errorf("%v: make picture", err)
@@ -64,7 +64,7 @@ func TestPictures(t *testing.T) {
 func makePictures(t *testing.T) {
 	t.Run("make", func(t *testing.T) { play(t, func(s story) bool { return s.Picture }) })
 	for _, name := range pictures() {
-		if err := shrink(filepath.Join(shared.root, "docs", name+".png")); err != nil {
+		if err := shrink(filepath.Join(shared.root, "docs", "read", name+".png")); err != nil {
 			t.Error(err)
 		}
 	}

@@ -162,7 +162,7 @@ func offerLoad(t *testing.T, buf *buffer.Buffer, kept *taking, l load) {
 // Of 1 TB a day in 200 services, each ingester has all services without partitions. With
 // partitions it has ten, or twenty if each partition goes to two. The rows of the tail fall to a
 // tenth by that alone. The blobs do if flush.min is larger: else the age of 60 s decides.
-// docs/PARTITIONS.md has these figures, of `make torture`; `make test` takes the shortest cases.
+// docs/operate/partitions.md has these figures, of `make torture`; `make test` takes the shortest cases.
 func TestPartitionsCost(t *testing.T) {
 	testkit.FullOnly(t, "it handles a GB")
 	const hundred, day = 100, 24.0

@@ -1,4 +1,4 @@
-// Package vmalert holds docs/ALERTING.md and the rules of deploy/vmalert against vmalert itself: a
+// Package vmalert holds docs/read/alerts.md and the rules of deploy/vmalert against vmalert itself: a
 // real one asks a real `logquery serve`, which asks a real ingester. It is a module of its own, so
 // that the product does not need those of VictoriaMetrics. `make alerting` runs it.
 package vmalert

@@ -70,7 +70,7 @@ func samePoints(t *testing.T, what string, got, want map[string]map[int64]float6
 	}
 }
 
-// TestRulesAreRead ensures that vmalert's own code reads the rules of deploy/ and of docs/ALERTING.md,
+// TestRulesAreRead ensures that vmalert's own code reads the rules of deploy/ and of docs/read/alerts.md,
 // with the templates of their texts, and the alerts for Prometheus with their expressions too.
 func TestRulesAreRead(t *testing.T) {
 	if err := templates.Load(nil, url.URL{}); err != nil {
@@ -78,7 +78,7 @@ func TestRulesAreRead(t *testing.T) {
 	}
 	files := map[string]bool{filepath.Join(root, "deploy/vmalert/rules.yaml"): false, filepath.Join(root, "deploy/vmalert/recording.yaml"): false,
 		filepath.Join(root, "deploy/prometheus/alerts.yaml"): true}
-	for _, m := range regexp.MustCompile("(?ms)^```text\n(groups:.*?)^```$").FindAllStringSubmatch(read(t, "docs/ALERTING.md"), -1) {
+	for _, m := range regexp.MustCompile("(?ms)^```text\n(groups:.*?)^```$").FindAllStringSubmatch(read(t, "docs/read/alerts.md"), -1) {
 		files[write(t, "rules.yaml", m[1])] = false
 	}
 	if len(files) < 5 {
@@ -92,14 +92,14 @@ func TestRulesAreRead(t *testing.T) {
 	}
 }
 
-// TestPageOfFlags ensures that vmalert has each flag that docs/ALERTING.md names.
+// TestPageOfFlags ensures that vmalert has each flag that docs/read/alerts.md names.
 func TestPageOfFlags(t *testing.T) {
 	help, err := exec.Command(filepath.Join(bin, "vmalert"), "-help").CombinedOutput()
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := 0
-	for _, m := range regexp.MustCompile("(?m)(?:^|[ `|])-([a-z][A-Za-z.]{2,}[A-Za-z])[= `.,;:)\n]").FindAllStringSubmatch(read(t, "docs/ALERTING.md"), -1) {
+	for _, m := range regexp.MustCompile("(?m)(?:^|[ `|])-([a-z][A-Za-z.]{2,}[A-Za-z])[= `.,;:)\n]").FindAllStringSubmatch(read(t, "docs/read/alerts.md"), -1) {
 		if seen++; !regexp.MustCompile(`(?m)^  -` + regexp.QuoteMeta(m[1]) + `\b`).Match(help) {
 			t.Errorf("vmalert has no -%s", m[1])
 		}

@@ -69,7 +69,7 @@ func (s *Sum) add(o *Sum) {
 	}
 }
 
-// Contents of a row of the tail, see docs/FORMAT-TAIL.md: the newest 100 lines of an interval, a
+// Contents of a row of the tail, see docs/reference/format-tail.md: the newest 100 lines of an interval, a
 // quarter of their size, and some 330 bytes with keys and names. Lines of level error and above
 // are repeated in a row of their own, in the same transaction. The interval is the usual one
 // where ingesters advertise an address.

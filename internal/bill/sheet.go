@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/docs/scale"
+	"blobtail/docs/measured/scale"
 	"blobtail/internal/units"
 )
 
-// Measured is the result of the scale test, a file of docs/scale: a table of counted requests. Its
+// Measured is the result of the scale test, a file of docs/measured/scale: a table of counted requests. Its
 // counts are found by paths such as a.default.requests.put.
 type Measured struct {
 	Date, Commit string
@@ -120,7 +120,7 @@ func (p Plan) Cost(prices *Prices, m *Measured) (*Sheet, error) {
 	return s, nil
 }
 
-// rows are the table of what the plan needs. docs/COST.md has the ways from a measured count to it.
+// rows are the table of what the plan needs. docs/measured/cost.md has the ways from a measured count to it.
 func (p *Plan) rows(prices *Prices, m *Measured) []row {
 	const daySeconds, lists, tables = 24 * 60 * 60, "here.lists", "here.table-writes"
 	const read, apply = "b.reads.read.requests.", "b.reads.retention_apply.requests."

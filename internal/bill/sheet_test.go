@@ -192,7 +192,7 @@ func TestLinesFollowTheMeasurement(t *testing.T) {
 	}
 }
 
-// The case of docs/COST.md stays under its bounds.
+// The case of docs/measured/cost.md stays under its bounds.
 func TestCase(t *testing.T) {
 	p, err := bill.LoadPlan("")
 	if err != nil {

@@ -51,7 +51,7 @@ func (f Forms) Cost() string {
 	for _, r := range f {
 		if r.Store {
 			return fmt.Sprintf("the fields of %s are stored: an access log takes 2.1 times the bytes, and 1.9 times the CPU; "+
-				"without store: true reads make them (COST.md#fields-of-a-form)", strings.Join(r.Services, ", "))
+				"without store: true reads make them (docs/measured/cost.md#fields-of-a-form)", strings.Join(r.Services, ", "))
 		}
 	}
 	return ""

@@ -90,7 +90,7 @@ func lowPort(address string) string {
 	if err != nil {
 		path = os.Args[0]
 	}
-	return fmt.Sprintf("user %s may not open port %s: those below %d are for root; take one from %d on, or run as root: setcap cap_net_bind_service=+ep %s, or in a unit of systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE (docs/SYSTEMD.md)",
+	return fmt.Sprintf("user %s may not open port %s: those below %d are for root; take one from %d on, or run as root: setcap cap_net_bind_service=+ep %s, or in a unit of systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE (docs/start/systemd.md)",
 		name, port, firstPort(), firstPort(), path)
 }
 

@@ -95,7 +95,7 @@ func (s *specimen) dissect(b *builder) {
 	footer := size - 32
 	table := footer - int(binary.LittleEndian.Uint32(s.body[footer:]))
 	s.parts = map[string][2]int{"blocks": {0, at - 8}, "header of the index": {at - 8, at}, "section table": {table, footer}, "footer": {footer, size}}
-	for e := table; e < footer; e += 16 { // as in docs/FORMAT.md: id at 0, stored length at 4
+	for e := table; e < footer; e += 16 { // as in docs/reference/format.md: id at 0, stored length at 4
 		name := map[uint16]string{3: "origins", 4: "block index"}[binary.LittleEndian.Uint16(s.body[e:])]
 		end := at + int(binary.LittleEndian.Uint32(s.body[e+4:]))
 		s.parts[name] = [2]int{at, end}

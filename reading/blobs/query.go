@@ -56,7 +56,7 @@
 // decoded.
 //
 // Blocks are ruled out by time, by level, and by the filters of the index. The filters have the
-// words of each block, exact, and hashes of its ids (docs/FORMAT.md, Filters). A search takes
+// words of each block, exact, and hashes of its ids (docs/reference/format.md, Filters). A search takes
 // the words and ids that every match must have, and reads only blocks that may have all. The ids
 // lie in buckets of 4 KB, and the metadata say where, so one small read rules out a blob before
 // its index is read. A filter never rules out a block that has a match: a doubtful block is

@@ -9,7 +9,7 @@ import (
 	"blobtail/internal/dev/testkit"
 )
 
-// leastOfKinds is the least accuracy of each kind. docs/PATTERNS.md has it, rounded, or a lower one.
+// leastOfKinds is the least accuracy of each kind. docs/read/patterns.md has it, rounded, or a lower one.
 var leastOfKinds = map[string]float64{
 	"host": 0.99, "desktop": 0.875, "proxy": 0.99, "cluster": 0.99, "jobs": 0.99, "nodes": 0.93, "health": 0.99, "ras": 0.95,
 }

@@ -14,7 +14,7 @@
 // among its problems, and a list that does so is that error.
 //
 // The module has no path from which another module can fetch it. So the package is for the commands
-// of this repository; others use the API (docs/API.md) or logquery.
+// of this repository; others use the API (docs/read/api.md) or logquery.
 //
 // The token goes into a header, never into a URL, and to no other host: redirects are not
 // followed. It goes without TLS to this host only, unless [Options.PlainHTTP] allows more.

@@ -19,7 +19,7 @@ type Stamp struct {
 	Far        bool // the guess is not believed
 }
 
-// Read finds the time of a line of text, in the order of docs/SENDING.md: the line begins with it,
+// Read finds the time of a line of text, in the order of docs/send/native.md: the line begins with it,
 // perhaps behind a mark; or it has the form of a server's log of requests. Times without a zone are
 // UTC, so that all ingesters agree.
 func (t *Stamp) Read(r *times.Reader, line []byte) (ok bool) {

@@ -2,7 +2,7 @@
 //
 // It is the one reader of times: lines of text, JSON fields, the headers of syslog and the
 // free forms of protocols all pass it. A [Reader] reads the time that a text begins with, or
-// a text that is one time. docs/SENDING.md lists the forms in the order in which they are
+// a text that is one time. docs/send/native.md lists the forms in the order in which they are
 // tried.
 package times
 

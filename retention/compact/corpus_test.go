@@ -184,7 +184,7 @@ func TestReferenceCorpus(t *testing.T) {
 	}
 	testkit.FullOnly(t, "compresses much")
 	layouts := []*layout{newLayout(t, "one blob a minute of each service", 2000/360, 32<<20)}
-	if os.Getenv("BLOBTAIL_CORPUS") == "all" { // both, for docs/PERFORMANCE.md
+	if os.Getenv("BLOBTAIL_CORPUS") == "all" { // both, for docs/measured/performance.md
 		layouts = append(layouts, newLayout(t, "as ingesters cut when much comes", 0, 32<<20))
 	}
 	readCorpus(t, records, layouts)

@@ -423,7 +423,7 @@ func TestBandwidth(t *testing.T) {
 	})
 }
 
-// docs/BACKUP.md says how many listings a run without news makes.
+// docs/operate/backup.md says how many listings a run without news makes.
 func TestListings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := settled(t)

@@ -3,7 +3,7 @@
 //	plan -> mark the days -> erased blobs -> parts -> wait -> delete the replaced -> wait -> list again
 //
 // A blob with a match is replaced by an erased one, which has its other records and names it in its
-// section. Each reader reads that section (docs/ERASE.md). The run ends when a pass that began
+// section. Each reader reads that section (docs/operate/privacy.md). The run ends when a pass that began
 // [erasure.Patience] after the last change has found nothing from before it. It may be killed anywhere
 // and repeated.
 //

@@ -53,7 +53,7 @@ interface Question {
 	services: string[]
 	from: string
 	to: string
-	/** Lines of the search (docs/READING.md), which all count. The server reads them. */
+	/** Lines of the search (docs/read/command.md), which all count. The server reads them. */
 	q: string[]
 	fold: boolean
 	/** In place of all but the times; "": none. */

@@ -21,7 +21,7 @@ const (
 	ofPage                     // about the list or the answer: it is left out
 )
 
-// exportMember is the table of docs/SENDING.md#exports. of is the export that has the member, by a word
+// exportMember is the table of docs/send/native.md#exports. of is the export that has the member, by a word
 // for it; "" for none. An export has no member of another.
 func exportMember(key []byte) (of string, part exportPart) {
 	switch string(key) {

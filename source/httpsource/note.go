@@ -42,17 +42,17 @@ func (s *Source) note(r *http.Request, in Intake, decoded []byte, a *Result) str
 func Lacking(l record.Lacks, lines int) string {
 	var notes []string
 	if l.Time > 0 {
-		notes = append(notes, fmt.Sprintf("no time found in %d of %d lines: they have the time of arrival; SENDING.md#times", l.Time, lines))
+		notes = append(notes, fmt.Sprintf("no time found in %d of %d lines: they have the time of arrival; docs/send/native.md#times", l.Time, lines))
 	}
 	if l.TimeUnread > 0 {
 		text := fmt.Sprintf("%d of %d lines have a field for the time that could not be read", l.TimeUnread, lines)
 		if l.Time == 0 { // else the page is named already
-			text += "; SENDING.md#times"
+			text += "; docs/send/native.md#times"
 		}
 		notes = append(notes, text)
 	}
 	if l.LevelUnread > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d lines have a field for the level that could not be read; LOGGERS.md#words-for-levels", l.LevelUnread, lines))
+		notes = append(notes, fmt.Sprintf("%d of %d lines have a field for the level that could not be read; docs/send/loggers.md#words-for-levels", l.LevelUnread, lines))
 	}
 	return strings.Join(notes, "; ")
 }

@@ -270,15 +270,15 @@ func TestEffectiveTime(t *testing.T) {
 
 // A note names the page that helps, once.
 func TestNoteOfLacks(t *testing.T) {
-	const unread, level = " have a field for the time that could not be read", " have a field for the level that could not be read; LOGGERS.md#words-for-levels"
+	const unread, level = " have a field for the time that could not be read", " have a field for the level that could not be read; docs/send/loggers.md#words-for-levels"
 	for _, tt := range []struct {
 		lacks record.Lacks
 		want  string
 	}{
 		{record.Lacks{}, ""},
-		{record.Lacks{TimeUnread: 1}, "1 of 3 lines" + unread + "; SENDING.md#times"},
+		{record.Lacks{TimeUnread: 1}, "1 of 3 lines" + unread + "; docs/send/native.md#times"},
 		{record.Lacks{LevelUnread: 2}, "2 of 3 lines" + level},
-		{record.Lacks{Time: 1, TimeUnread: 2, LevelUnread: 3}, "no time found in 1 of 3 lines: they have the time of arrival; SENDING.md#times; 2 of 3 lines" + unread + "; 3 of 3 lines" + level},
+		{record.Lacks{Time: 1, TimeUnread: 2, LevelUnread: 3}, "no time found in 1 of 3 lines: they have the time of arrival; docs/send/native.md#times; 2 of 3 lines" + unread + "; 3 of 3 lines" + level},
 	} {
 		if got := httpsource.Lacking(tt.lacks, 3); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.lacks, got, tt.want)

@@ -20,7 +20,7 @@ import (
 	"blobtail/source/natssource"
 )
 
-// inPartitions gives a stream the transform that docs/PARTITIONS.md shows.
+// inPartitions gives a stream the transform that docs/operate/partitions.md shows.
 func inPartitions(n int) func(*jetstream.StreamConfig) {
 	return mapped("logs.*", fmt.Sprintf("logs-partition.{{partition(%d,1)}}.{{wildcard(1)}}", n))
 }

@@ -86,7 +86,7 @@ func one(change func(resource pcommon.Map, scope pcommon.InstrumentationScope, r
 	return l
 }
 
-// TestMapping has the table of docs/SHIPPERS-OPENTELEMETRY.md. Each row is sent in both encodings.
+// TestMapping has the table of docs/send/otel.md. Each row is sent in both encodings.
 func TestMapping(t *testing.T) {
 	type (
 		attributes = pcommon.Map

@@ -66,7 +66,7 @@ func stored(s string) string {
 	return string(b)
 }
 
-// reference makes the lines of logs from the library's form of them, as docs/SHIPPERS-OPENTELEMETRY.md
+// reference makes the lines of logs from the library's form of them, as docs/send/otel.md
 // says. A nil line is a rejected record.
 func reference(logs plog.Logs) (lines []line) {
 	for _, rl := range logs.ResourceLogs().All() {

@@ -1,6 +1,6 @@
 // Package azuretry tries the product on an account of Azure Storage: the contracts of a store, what
 // else the product rests on, and the three programs as processes. It has tests only. `make
-// azure-try` runs TestTry on a real account (docs/AZURE-TRY.md), `go test` on an emulator.
+// azure-try` runs TestTry on a real account (docs/start/azure.md), `go test` on an emulator.
 package azuretry
 
 import (

@@ -280,7 +280,7 @@ func TestFinish(t *testing.T) {
 	for _, r := range []result.Result{{Corpora: both}, {Corpora: both, Quick: true}, {Corpora: both[:1]}} {
 		docs := t.TempDir()
 		const page = "# Page\n\nAbove.\n\n" + result.Begin + "old\n" + result.End + "\nBelow.\n"
-		name := filepath.Join(docs, "COMPARISON.md")
+		name := filepath.Join(docs, "comparison.md")
 		if err := errors.Join(os.WriteFile(name, []byte(page), 0o600), os.Mkdir(filepath.Join(docs, "compare"), 0o700)); err != nil {
 			t.Fatal(err)
 		}

@@ -255,7 +255,7 @@ func keep(r result.Result, docs string) error {
 
 // publish writes a comparison beside the page, and its tables and plot into it.
 func publish(r result.Result, docs string) error {
-	name := filepath.Join(docs, "COMPARISON.md")
+	name := filepath.Join(docs, "comparison.md")
 	old, err := os.ReadFile(name)
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Command bench measures ingesters, reads and stores, and holds every answer against the corpus.
 //
-//	bench table -bin bin -docs docs      make bench-table: the table of docs/PERFORMANCE.md; docs/bench
-//	bench compare -bin bin -docs docs    make compare: beside VictoriaLogs; docs/compare, page and plot
+//	bench table -bin bin -docs docs/measured      make bench-table: the table of docs/measured/performance.md; docs/measured/bench
+//	bench compare -bin bin -docs docs/measured    make compare: beside VictoriaLogs; docs/measured/compare, page and plot
 //	bench agree A.json B.json            whether two runs of compare on one machine agree
 //
 // The table's yardstick is the CPU time of zstd's fastest level for the same corpus, Y. Machines

@@ -13,7 +13,7 @@ import (
 	"blobtail/internal/dev/corpus"
 )
 
-// table measures the rows of docs/PERFORMANCE.md.
+// table measures the rows of docs/measured/performance.md.
 func (d *driver) table(ctx context.Context) {
 	made := d.logOf(d.result.Corpora[0], d.corpus.File, "")
 	d.excerpt = made.text[:1+bytes.LastIndexByte(made.text[:min(64<<20, len(made.text))], '\n')]

@@ -28,7 +28,7 @@ func (d *driver) logOf(of result.Corpus, file, suffix string) *log {
 	return &log{of, text, must(answers.AnswerOfLines(d.index.Form, text)), suffix}
 }
 
-// compare measures the rows of docs/COMPARISON.md.
+// compare measures the rows of docs/measured/comparison.md.
 func (d *driver) compare(ctx context.Context) {
 	d.say("build VictoriaLogs")
 	theirs := &d.result.Theirs

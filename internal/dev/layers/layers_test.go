@@ -144,8 +144,8 @@ var allowed = map[string][]string{
 	"internal/azurelogs/asblobs": {"storage/fanout", "internal/spill", "record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats", "internal/units"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
-	"docs/scale":                 {},
-	"internal/bill":              {"docs/scale", "storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress", "internal/units", "internal/yamltext", "storage/fsys"},
+	"docs/measured/scale":        {},
+	"internal/bill":              {"docs/measured/scale", "storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress", "internal/units", "internal/yamltext", "storage/fsys"},
 	"internal/config": {
 		"record/meaning", "record/forms", "record", "record/ack", "internal/units", "internal/openstore", "storage/fsys",
 		"internal/spelling", "internal/when", "internal/yamltext",

@@ -8,7 +8,7 @@ const (
 	mostFolders = 18
 	// mostArrows is the number of pairs of root folders in which one imports the other.
 	// Packages for tests and development do not count. One is that of docs: the sheet of costs has
-	// its counts from the results in docs/scale, where people read them too. Another one is that of
+	// its counts from the results in docs/measured/scale, where people read them too. Another one is that of
 	// retention on reading: an export has what a read of the day shows.
 	mostArrows = 57
 	// mostCircled is the number of root folders that import each other in a circle.
@@ -38,5 +38,5 @@ var unlimited = []string{"bin", "dist", "deploy/lint/testdata", "serve/page/file
 
 // longPages has the words of pages. A row is lowered when its page has lost a tenth.
 var longPages = map[string]int{
-	"docs/FORMAT.md": 8_330, // every byte that is stored, but for the rows of the tail
+	"docs/reference/format.md": 8_330, // every byte that is stored, but for the rows of the tail
 }

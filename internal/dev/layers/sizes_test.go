@@ -51,7 +51,7 @@ func TestSizes(t *testing.T) {
 		was, listed := rows[k]
 		switch {
 		case n > was && n > mostOf[kind]:
-			t.Errorf("%s has %s, and at most %d are allowed: divide it, or raise its row in sizes.txt, with the reason in docs/DECISIONS.md",
+			t.Errorf("%s has %s, and at most %d are allowed: divide it, or raise its row in sizes.txt, with the reason in docs/dev/decisions.md",
 				name, units(kind, n), max(was, mostOf[kind]))
 		case listed && n < was && !*shrink:
 			t.Errorf("%s has %s now, and sizes.txt says %d: go test ./internal/dev/layers -shrink", name, units(kind, n), was)

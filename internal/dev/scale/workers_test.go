@@ -39,7 +39,7 @@ import (
 const (
 	weekHours, weekServices = 7 * 24, 200
 	weekRaw                 = 7e12
-	ratio                   = 4.56 // of raw to stored bytes: docs/scale, a.default
+	ratio                   = 4.56 // of raw to stored bytes: docs/measured/scale, a.default
 	hourStored              = weekRaw / ratio / weekHours
 	part                    = 64 << 20 // as package fan has it
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Table prints rows as a table of docs/LOGGERS.md for each group.
+// Table prints rows as a table of docs/send/loggers.md for each group.
 func Table(rows []Row) string {
 	var groups []string
 	for _, row := range rows {

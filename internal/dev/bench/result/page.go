@@ -299,7 +299,7 @@ func Draw(r Result) ([]byte, error) {
 	}
 	return drawRatios(r.Ours.Name+" beside "+r.Theirs.Name,
 		fmt.Sprintf("ours to theirs, medians; left of 1, %s takes less; %s; %d cores; %.10s",
-			r.Ours.Name, r.Theirs.Version, r.Machine.Cores, r.Date), "make compare; docs/COMPARISON.md has the figures",
+			r.Ours.Name, r.Theirs.Version, r.Machine.Cores, r.Date), "make compare; docs/measured/comparison.md has the figures",
 		[]string{"no clients, or a process", "1 client", "8 clients", "32 clients"}, panels)
 }
 
