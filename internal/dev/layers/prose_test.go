@@ -78,26 +78,3 @@ func TestPageLength(t *testing.T) {
 		}
 	}
 }
-
-// TestPackageTable ensures that docs/dev/code.md has a row with each package of the product, and none with
-// another. Inner packages of a folder, which only that folder may import, have no row.
-func TestPackageTable(t *testing.T) {
-	_, table, ok := strings.Cut(readPage(t, "docs/dev/code.md"), "\n| package | job |\n|---|---|\n")
-	if !ok {
-		t.Fatal("docs/dev/code.md has no table of packages")
-	}
-	named := map[string]bool{}
-	for row := range strings.Lines(table) {
-		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
-		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
-			if named[m[1]] = true; allowed[m[1]] == nil {
-				t.Errorf("docs/dev/code.md names the package %s, and the product has none: take it out", m[1])
-			}
-		}
-	}
-	for pkg := range allowed {
-		if !named[pkg] && !strings.Contains(pkg, "/internal/") {
-			t.Errorf("docs/dev/code.md does not name the package %s: add a row to its table", pkg)
-		}
-	}
-}
