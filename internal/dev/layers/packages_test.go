@@ -34,7 +34,7 @@ func TestPackagesPage(t *testing.T) {
 	}
 	slices.Sort(rows)
 	const head = "# Packages\n\n<!-- printed by go test ./internal/dev/layers -run TestPackagesPage -update -->\n\n" +
-		"Each imports only packages above it. The sentence is the first one of its comment: `go doc ./PACKAGE` has the rest.\n\n" +
+		"Each imports only packages above it. The sentence is the first one of its comment.\n\n" +
 		"| package | does |\n|---|---|\n"
 	text := head
 	for _, row := range rows {
