@@ -72,7 +72,7 @@ func dollars(x float64) string {
 
 // costTables are the tables of the page, by the names of their marks.
 func costTables(names []string, sheets []*bill.Sheet) map[string]string {
-	var sums, lines, others strings.Builder
+	var sums, others strings.Builder
 	fmt.Fprintf(&sums, "| USD a day | %s |\n|---|%s\n", strings.Join(names, " | "), strings.Repeat("---:|", len(names)))
 	for _, row := range [][2]string{{"storage", "storage"}, {"requests", "requests"}, {"tables", "tables"}, {"storage_requests_tables", "**storage, requests and tables**"}, {"machines", "machines and disks"}, {"total", "total"}} {
 		fmt.Fprintf(&sums, "| %s |", row[1])
@@ -81,17 +81,6 @@ func costTables(names []string, sheets []*bill.Sheet) map[string]string {
 		}
 		sums.WriteString("\n")
 	}
-	fmt.Fprintf(&lines, "| line | %s | %s | %s | of | measured |\n|---|---:|---:|---:|---|---|\n", names[0], names[1], names[4])
-	for i, l := range sheets[0].Lines {
-		fmt.Fprintf(&lines, "| `%s` | %s | %s | %s | %s | ", l.Name, dollars(l.PerDay), dollars(sheets[1].PerDay[l.Name]), dollars(sheets[4].PerDay[l.Name]), l.What)
-		if l.Path != "" {
-			fmt.Fprintf(&lines, "`%s`: %s", l.Path, strconv.FormatFloat(l.Measured, 'f', -1, 64))
-		}
-		if other := sheets[4].Lines[i]; other.Path != l.Path {
-			fmt.Fprintf(&lines, "; `a.default`: %s", strconv.FormatFloat(other.Measured, 'f', -1, 64))
-		}
-		lines.WriteString(" |\n")
-	}
 	others.WriteString("| | USD a day | of that | for |\n|---|---:|---:|---|\n")
 	for _, i := range []int{0, 1, 4} {
 		fmt.Fprintf(&others, "| blobtail, %s | %s | %s | storage, requests and tables |\n", names[i], dollars(sheets[i].PerDay["total"]), dollars(sheets[i].PerDay["storage_requests_tables"]))
@@ -99,7 +88,7 @@ func costTables(names []string, sheets []*bill.Sheet) map[string]string {
 	for _, o := range sheets[0].Elsewhere {
 		fmt.Fprintf(&others, "| %s | %s | %s | %s |\n", o.Name, dollars(sheets[0].PerDay[o.Name]), dollars(o.PerDay), o.What)
 	}
-	return map[string]string{"sums": sums.String(), "lines": lines.String(), "elsewhere": others.String()}
+	return map[string]string{"sums": sums.String(), "elsewhere": others.String()}
 }
 
 // costPicture is docs/measured/cost.svg.
@@ -143,6 +132,12 @@ func TestCostPage(t *testing.T) {
 			t.Fatalf("docs/measured/cost.md has no marks of %s", name)
 		}
 		page = before + begin + table + end + after
+	}
+	first, _, _ := strings.Cut(page, "<!-- sums")
+	for _, i := range []int{0, 1, 2, 4} {
+		if want := dollars(sheets[i].PerDay["total"]); !strings.Contains(first, want) {
+			t.Errorf("docs/measured/cost.md does not begin with %s USD a day of %s", want, names[i])
+		}
 	}
 	picture := costPicture(t, names, sheets)
 	if *update {
