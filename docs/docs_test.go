@@ -478,7 +478,7 @@ func TestNamedPages(t *testing.T) {
 			return err
 		case d.IsDir() && path != root && (name == "node_modules" || name == "testdata" || name == "bin" || strings.HasPrefix(name, ".")):
 			return filepath.SkipDir
-		case d.IsDir() || strings.HasSuffix(name, ".md") || strings.HasSuffix(name, "_test.go"):
+		case !d.Type().IsRegular() || strings.HasSuffix(name, ".md") || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
 		text, err := os.ReadFile(path)
