@@ -17,9 +17,11 @@ const (
 	// mostColumns is the number of columns of a line. A tab has four.
 	mostColumns = 140
 
-	// mostDesign and mostPage are numbers of words, as wc counts them.
+	// mostDesign, mostPage and mostDocs are numbers of words, as wc counts them. mostDocs is of all
+	// hand-written pages of docs together.
 	mostDesign = 4_500
 	mostPage   = 5_000
+	mostDocs   = 85_000
 )
 
 // mostOf is how much anything may have of a kind. sizes.txt has the exceptions.
