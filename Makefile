@@ -141,8 +141,8 @@ try: build ## a look round: keeps it running with a shop that logs, at http://12
 picture: build ## docs/read/page-*.png, from real sessions; a minute
 	BLOBTAIL_BIN=$(CURDIR)/bin go test $(TEST_FLAGS) ./integration/page -run TestPictures -update </dev/null
 
-pages: ## the pages that are printed from the code
-	go test -count=1 ./docs -run '^TestLoggersTable$$' -update
+pages: build ## the pages that are printed from the code, and the table of ingest loggers
+	BLOBTAIL_BIN=$(CURDIR)/bin go test -count=1 ./docs -run '^TestPrinted' -update
 	go test -count=1 ./internal/dev/layers -run '^TestPackagesPage$$' -update
 
 # The processes wait most of the time, and time out if they starve: only lint runs beside them.

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,8 +24,8 @@ import (
 // TestMetrics ensures that docs/operate/metrics.md explains every blobtail metric of a running ingester or
 // of a run of retention, and docs/read/serve.md those of logquery serve, and that pages name no other.
 func TestMetrics(t *testing.T) {
-	bin, served := build(t), map[string]bool{}
-	for page, programs := range map[string][]map[string]bool{
+	bin, served := build(t), map[string]string{}
+	for page, programs := range map[string][]map[string]string{
 		"docs/operate/metrics.md": {ingesterMetrics(t, bin), left(t, bin)},
 		"docs/read/serve.md":      {serverMetrics(t, bin)},
 	} {
@@ -43,7 +44,7 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, page := range pages(t) {
 		for name := range namedMetrics(t, page) {
-			if !served[name] {
+			if served[name] == "" {
 				t.Errorf("%s names %s, which is not served", page, name)
 			}
 		}
@@ -73,7 +74,7 @@ func stream(t *testing.T) string {
 }
 
 // ingesterMetrics asks an ingester that has answered a request for the names of its own metrics.
-func ingesterMetrics(t *testing.T, bin string) map[string]bool {
+func ingesterMetrics(t *testing.T, bin string) map[string]string {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "blobtail.yaml") // some metrics are those of settings
 	if err := os.WriteFile(config, []byte("counters: [{name: a, service: a}]\nrules: [{name: a, service: a, drop: true}]\nforms: [{services: [a], form: common, store: true}]\ningest: {ack: shipped}"), 0o600); err != nil {
@@ -90,7 +91,7 @@ func ingesterMetrics(t *testing.T, bin string) map[string]bool {
 }
 
 // serverMetrics asks logquery serve for the names of its metrics.
-func serverMetrics(t *testing.T, bin string) map[string]bool {
+func serverMetrics(t *testing.T, bin string) map[string]string {
 	t.Helper()
 	return asked(t, started(t, filepath.Join(bin, "logquery"), "serve", "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0").URL)
 }
@@ -123,7 +124,7 @@ func started(t *testing.T, program string, args ...string) (ready readyLine) {
 }
 
 // asked returns the names of the metrics of a program.
-func asked(t *testing.T, address string) map[string]bool {
+func asked(t *testing.T, address string) map[string]string {
 	t.Helper()
 	r, err := http.Get(address + "/metrics")
 	if err != nil {
@@ -138,7 +139,7 @@ func asked(t *testing.T, address string) map[string]bool {
 }
 
 // left returns the names of the metrics that a run of retention leaves in its file.
-func left(t *testing.T, bin string) map[string]bool {
+func left(t *testing.T, bin string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
 	store, err := dirstore.Open(dir, dirstore.Options{})
@@ -161,11 +162,36 @@ func left(t *testing.T, bin string) map[string]bool {
 	return named(text)
 }
 
-// named returns the names of our metrics in a Prometheus text.
-func named(text []byte) map[string]bool {
-	names := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^# TYPE (blobtail_[a-z_]+) `).FindAllSubmatch(text, -1) {
-		names[string(m[1])] = true
+// named returns our metrics in a Prometheus text: their kinds and meanings, as cells of a table.
+func named(text []byte) map[string]string {
+	names := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^# HELP (blobtail_[a-z_]+) (.*)\n# TYPE \S+ (\w+)$`).FindAllSubmatch(text, -1) {
+		names[string(m[1])] = string(m[3]) + " | " + escaped(string(m[2]))
 	}
 	return names
+}
+
+// TestPrintedMetrics ensures that docs/reference/metrics.md has the metrics of all programs, as they
+// describe themselves.
+func TestPrintedMetrics(t *testing.T) {
+	bin := build(t)
+	var page strings.Builder
+	page.WriteString("# Metrics, by program\n\n" + note("TestPrintedMetrics") + `
+What the programs say of their own metrics, beside the usual ` + "`go_*` and `process_*`" + `. When to act on
+one: [operate/metrics.md](../operate/metrics.md).
+`)
+	for _, program := range []struct {
+		title   string
+		metrics map[string]string
+	}{
+		{"ingest, /metrics of --admin", ingesterMetrics(t, bin)},
+		{"logquery serve, /metrics", serverMetrics(t, bin)},
+		{"retention apply, --metrics-file", left(t, bin)},
+	} {
+		page.WriteString("\n## " + program.title + "\n\n| metric | kind | meaning |\n|---|---|---|\n")
+		for _, name := range slices.Sorted(maps.Keys(program.metrics)) {
+			page.WriteString("| `" + name + "` | " + program.metrics[name] + " |\n")
+		}
+	}
+	printed(t, "docs/reference/metrics.md", page.String())
 }

@@ -43,18 +43,24 @@ func readPage(t *testing.T, page string) string {
 	return string(text)
 }
 
-// generated is a table that a program writes.
-var generated = regexp.MustCompile(`(?s)<!-- the table of .*?<!-- the end of the table -->`)
+// words counts the words of a page, as wc does. A page that a test of docs prints from the code has none.
+func words(t *testing.T, page string) int {
+	text := readPage(t, page)
+	if strings.Contains(text, "\n<!-- printed by go test ") {
+		return 0
+	}
+	return len(strings.Fields(text))
+}
 
 // TestPageLength ensures that a reader sees the end of a page. The changelog is as long as its
-// history, and generated tables do not count.
+// history, and printed pages are not read from their beginning to their end.
 func TestPageLength(t *testing.T) {
 	seen := map[string]bool{}
 	for _, page := range pageNames(t) {
 		if page == "CHANGELOG.md" {
 			continue
 		}
-		n := len(strings.Fields(generated.ReplaceAllString(readPage(t, page), "")))
+		n := words(t, page)
 		was, listed := longPages[page]
 		seen[page] = true
 		switch {
@@ -76,5 +82,19 @@ func TestPageLength(t *testing.T) {
 		if !seen[page] {
 			t.Errorf("longPages has a row for %s, and there is no such page: take the row away", page)
 		}
+	}
+}
+
+// TestAllPages ensures that the hand-written pages of docs do not grow together, each within its limit.
+func TestAllPages(t *testing.T) {
+	all := 0
+	for _, page := range pageNames(t) {
+		if strings.HasPrefix(page, "docs/") {
+			all += words(t, page)
+		}
+	}
+	if all > mostDocs {
+		t.Errorf("the pages of docs have %d words, and at most %d are allowed: say each thing once, on the page of its task; "+
+			"mostDocs may be raised in the commit that says why", all, mostDocs)
 	}
 }
