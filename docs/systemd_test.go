@@ -103,7 +103,7 @@ for job in retention compact; do
 done
 userdel blobtail-jobs
 `,
-	"OnFailure": `
+	"ingest token new peers": `
 grep -q '^blobtail_retention' /var/lib/prometheus/node-exporter/blobtail_retention.prom
 [ "$(stat -c '%U %a' /var/lib/prometheus/node-exporter/blobtail_retention.prom)" = 'root 644' ]
 grep -q 'nothing to rewrite' "$STAND_IN/blobtail-compact.service.log"
