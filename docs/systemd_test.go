@@ -44,8 +44,11 @@ echo '127.0.0.1 localhost logs.example.com' >/etc/hosts
 // between are commands before a block of the page, by a text in it: facts that its reader
 // would have, and checks of promises that the page makes beside its commands.
 var between = map[string]string{
-	// Each refusal has its fix.
+	// The files have the owner and mode of the page's table. Each refusal has its fix.
 	"ingest check --config": `
+for file in tokens.yaml reader.token tls.key blobtail.yaml; do
+	[ "$(stat -c '%U:%G %a' /etc/blobtail/$file)" = 'root:blobtail 640' ] || { stat /etc/blobtail/$file >&2; exit 1; }
+done
 chown root:root /etc/blobtail/tokens.yaml
 chmod 600 /etc/blobtail/tokens.yaml
 ! runuser -u blobtail -- ingest check-config --config /etc/blobtail/blobtail.yaml 2>refused || exit 1
