@@ -84,7 +84,8 @@ cat "$STAND_IN"/blobtail-{ingest,serve}.service.pid >pids
 	// The reload was no restart, and the revoked token is refused. Some days of records are past their age.
 	"retention plan --config": `
 cat "$STAND_IN"/blobtail-{ingest,serve}.service.pid | cmp - pids
-curl -sS -o refused --cacert secrets/ingest/ca.crt -H "Authorization: Bearer $(cat db.token)" -d 'too late' https://logs.example.com:8514/ingest/db
+curl -sS -o refused --cacert secrets/ingest/ca.crt -H "Authorization: Bearer $(cat db.token)" \
+	-d 'too late' https://logs.example.com:8514/ingest/db
 grep -q 'the token is not known' refused
 for days in 60 61 62 63; do
 	curl -sS -o sent --cacert secrets/ingest/ca.crt -H "Authorization: Bearer $(cat web.token)" https://logs.example.com:8514/ingest/web-old \
