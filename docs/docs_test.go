@@ -25,56 +25,6 @@ import (
 
 const root = ".."
 
-// block is a fenced block of a page.
-type block struct {
-	line   int    // of its fence
-	kind   string // sh, text
-	text   string
-	skip   string // reason for not running it
-	output string // expected output: the text block that follows directly
-	shown  bool   // there was one
-}
-
-// blocks finds the fenced blocks of kind sh on a page. A block under a comment that
-// begins with "not run here:" is not run; the comment gives the reason.
-func blocks(t *testing.T, page string) []block {
-	t.Helper()
-	lines := strings.Split(read(t, page), "\n")
-	var out []block
-	skip, adjacent := "", false
-	for i := 0; i < len(lines); i++ {
-		line := lines[i]
-		if reason, ok := strings.CutPrefix(line, "<!-- not run here: "); ok {
-			skip = strings.TrimSuffix(reason, " -->")
-			continue
-		}
-		kind, fenced := strings.CutPrefix(line, "```")
-		if !fenced {
-			if line != "" || skip != "" {
-				adjacent, skip = false, ""
-			}
-			continue
-		}
-		b := block{line: i + 1, kind: kind, skip: skip}
-		for i++; i < len(lines) && lines[i] != "```"; i++ {
-			b.text += lines[i] + "\n"
-		}
-		switch {
-		case kind == "sh":
-			out = append(out, b)
-			adjacent = true
-			skip = ""
-			continue
-		case kind == "text" && adjacent:
-			out[len(out)-1].output, out[len(out)-1].shown = b.text, true
-		case kind != "text":
-			t.Errorf("%s:%d: a block of kind %q is neither sh nor text", page, b.line, kind)
-		}
-		adjacent, skip = false, ""
-	}
-	return out
-}
-
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, name))
@@ -149,6 +99,7 @@ func TestPages(t *testing.T) {
 		}
 		ran += len(run)
 		t.Run(page, func(t *testing.T) {
+			need(t, programsOf[page]...)
 			t.Parallel()
 			bin := bin
 			switch page {
