@@ -25,9 +25,9 @@ func newMetrics(reg *count.Registry) *metrics {
 		raw:     counter("raw_bytes_total", "Bytes of the lines in the stored blobs. Divided by stored_bytes it is the compression."),
 		stored:  counter("stored_bytes_total", "Bytes that the stored blobs take."),
 		foreign: counter("foreign_total", "Names found taken by another batch. More than a few a minute: two ingesters share a lane."),
-		walks:   counter("walks_total", "Times that a period was listed to find a free number. Some after a start; many: two ingesters share a lane."),
+		walks:   counter("walks_total", "Times that a period was listed to find a free number. Many: two ingesters share a lane."),
 		create:  histogram("create_seconds", "Time of one create request.", count.Powers(0.001, 2, 16)),
-		size:    histogram("size_bytes", "Stored size of blobs; each costs a request. Most below 64 KiB: flush.max-age is short for this traffic.", count.Powers(1<<10, 4, 9)),
+		size:    histogram("size_bytes", "Stored size of blobs. Most below 64 KiB: flush.max-age is short.", count.Powers(1<<10, 4, 9)),
 	}
 }
 

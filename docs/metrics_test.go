@@ -45,7 +45,7 @@ func TestMetrics(t *testing.T) {
 		fmt.Fprintf(page, "\n## %s\n\n| metric | type | labels | meaning | alerts |\n|---|---|---|---|---|\n", program.title)
 		for _, f := range all {
 			served[f.name] = true
-			fmt.Fprintf(page, "| `%s` | %s | %s | %s | %s |\n", f.name, f.kind, f.labels, strings.ReplaceAll(f.help, "|", `\|`), strings.Join(alerts[f.name], ", "))
+			fmt.Fprintf(page, "| `%s` | %s | %s | %s | %s |\n", f.name, f.kind, f.labels, f.help, strings.Join(alerts[f.name], ", "))
 		}
 	}
 	if update := flag.Lookup("update"); update != nil && update.Value.String() == "true" {

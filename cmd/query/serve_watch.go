@@ -102,8 +102,8 @@ func (s *server) show(reg *count.Registry) {
 			}
 		})
 	}
-	kinds("blobtail_serve_storage_requests_total", "Requests to the store by kind, as on its bill, and to ingesters (live). A store in a directory has no others.", func(requests, _ int64) int64 { return requests })
-	kinds("blobtail_serve_storage_bytes_total", "Bytes of the answers to requests to the store and to ingesters, by kind.", func(_, bytes int64) int64 { return bytes })
+	kinds("blobtail_serve_storage_requests_total", "Requests to the store, and to ingesters (live), by kind.", func(requests, _ int64) int64 { return requests })
+	kinds("blobtail_serve_storage_bytes_total", "Bytes of their answers, by kind.", func(_, bytes int64) int64 { return bytes })
 	reg.Gauge("blobtail_serve_start_time_seconds", "When the process started, in seconds since 1970.").Set(float64(s.a.started.UnixMilli()) / 1000)
 	reg.GaugeFunc("blobtail_serve_memory_bytes", "Memory that the process has from the system.", func() float64 {
 		var m runtime.MemStats
