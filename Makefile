@@ -79,7 +79,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: azure-try build cost release dist sbom reproducible reproducible-host vuln vuln-told demo try picture loggers golden test test-processes test-page test-raced test-plain help interop interop-quick alerting torture lint deploy-lint engines promcheck bench bench-micro bench-table compare compare-agree scale fuzz clean
+.PHONY: azure-try build cost release dist sbom reproducible reproducible-host vuln vuln-told demo try picture pages golden test test-processes test-page test-raced test-plain help interop interop-quick alerting torture lint deploy-lint engines promcheck bench bench-micro bench-table compare compare-agree scale fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -141,8 +141,9 @@ try: build ## a look round: keeps it running with a shop that logs, at http://12
 picture: build ## docs/read/page-*.png, from real sessions; a minute
 	BLOBTAIL_BIN=$(CURDIR)/bin go test $(TEST_FLAGS) ./integration/page -run TestPictures -update </dev/null
 
-loggers: ## the table of docs/send/loggers.md, from the rows in source/body/loggers/testdata
-	go test -count=1 ./docs -run '^TestLoggersTable$$' -update
+pages: build ## the pages that are printed from the code, and the table of ingest loggers
+	BLOBTAIL_BIN=$(CURDIR)/bin go test -count=1 ./docs -run '^TestPrinted' -update
+	go test -count=1 ./internal/dev/layers -run '^TestPackagesPage$$' -update
 
 # The processes wait most of the time, and time out if they starve: only lint runs beside them.
 # What fails most often is first. CI has `make vuln-told` and `make reproducible` beside the raced

@@ -3,7 +3,6 @@ package blobfmt_test
 import (
 	"bytes"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -113,7 +112,7 @@ func TestDocument(t *testing.T) {
 	}
 	want := []string{string(bytes.TrimSpace(recs[0].line)), string(bytes.TrimSpace(recs[1].line)), testKey}
 	for k, v := range m.Map() {
-		want = append(want, fmt.Sprintf("| `%s` | `%s` |", k, v))
+		want = append(want, "    "+k+"="+v+"\n")
 	}
 	for _, w := range want {
 		if !bytes.Contains(doc, []byte(w)) {

@@ -15,7 +15,7 @@
 // does not grow with the backlog, and a start handles the runs that it finds in the
 // log as if they had just arrived. There is no other recovery code.
 // DESIGN.md has the rules that make this safe.
-// Package runlog and docs/reference/format.md describe the bytes.
+// Package runlog and docs/reference/format-shipped.md describe the bytes.
 //
 // [Buffer.Live] is a snapshot of the unflushed records, under the identities that
 // they will have in blobs. A follower passes the position of an earlier snapshot, and the

@@ -1,6 +1,6 @@
 // Package docs checks the pages against the programs. It runs the commands of each
-// page and compares their output. It checks that linked files exist, and that the
-// operator's page explains the metrics.
+// page and compares their output. It checks that linked files exist, and prints the
+// pages that the code knows.
 package docs
 
 import (
@@ -24,56 +24,6 @@ import (
 )
 
 const root = ".."
-
-// block is a fenced block of a page.
-type block struct {
-	line   int    // of its fence
-	kind   string // sh, text
-	text   string
-	skip   string // reason for not running it
-	output string // expected output: the text block that follows directly
-	shown  bool   // there was one
-}
-
-// blocks finds the fenced blocks of kind sh on a page. A block under a comment that
-// begins with "not run here:" is not run; the comment gives the reason.
-func blocks(t *testing.T, page string) []block {
-	t.Helper()
-	lines := strings.Split(read(t, page), "\n")
-	var out []block
-	skip, adjacent := "", false
-	for i := 0; i < len(lines); i++ {
-		line := lines[i]
-		if reason, ok := strings.CutPrefix(line, "<!-- not run here: "); ok {
-			skip = strings.TrimSuffix(reason, " -->")
-			continue
-		}
-		kind, fenced := strings.CutPrefix(line, "```")
-		if !fenced {
-			if line != "" || skip != "" {
-				adjacent, skip = false, ""
-			}
-			continue
-		}
-		b := block{line: i + 1, kind: kind, skip: skip}
-		for i++; i < len(lines) && lines[i] != "```"; i++ {
-			b.text += lines[i] + "\n"
-		}
-		switch {
-		case kind == "sh":
-			out = append(out, b)
-			adjacent = true
-			skip = ""
-			continue
-		case kind == "text" && adjacent:
-			out[len(out)-1].output, out[len(out)-1].shown = b.text, true
-		case kind != "text":
-			t.Errorf("%s:%d: a block of kind %q is neither sh nor text", page, b.line, kind)
-		}
-		adjacent, skip = false, ""
-	}
-	return out
-}
 
 func read(t *testing.T, name string) string {
 	t.Helper()
@@ -149,6 +99,7 @@ func TestPages(t *testing.T) {
 		}
 		ran += len(run)
 		t.Run(page, func(t *testing.T) {
+			need(t, programsOf[page]...)
 			t.Parallel()
 			bin := bin
 			switch page {
@@ -412,13 +363,16 @@ func anchors(page string) (out []string) {
 }
 
 // TestWidth ensures that README.md has at most 130 lines, and that prose wraps at 100
-// characters. Tables, code, pictures and lines with a link may be longer.
+// characters. Tables, code, pictures, lines with a link and printed pages may be longer.
 func TestWidth(t *testing.T) {
 	if n := strings.Count(read(t, "README.md"), "\n"); n > 130 {
 		t.Errorf("README.md has %d lines", n)
 	}
 	definition := regexp.MustCompile(`^\[\w+\]: \S+$`) // of a link
 	for _, page := range pages(t) {
+		if strings.Contains(read(t, page), "\n"+printedBy) {
+			continue
+		}
 		fenced := false
 		for i, line := range strings.Split(read(t, page), "\n") {
 			if strings.HasPrefix(line, "```") {
@@ -478,7 +432,7 @@ func TestNamedPages(t *testing.T) {
 			return err
 		case d.IsDir() && path != root && (name == "node_modules" || name == "testdata" || name == "bin" || strings.HasPrefix(name, ".")):
 			return filepath.SkipDir
-		case d.IsDir() || strings.HasSuffix(name, ".md") || strings.HasSuffix(name, "_test.go"):
+		case !d.Type().IsRegular() || strings.HasSuffix(name, ".md") || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
 		text, err := os.ReadFile(path)

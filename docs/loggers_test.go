@@ -1,41 +1,28 @@
-package docs_test
+package docs
 
 import (
-	"flag"
-	"os"
-	"strings"
 	"testing"
 
 	"blobtail/source/body/loggers"
 )
 
-// update writes the table of loggers anew; make loggers does.
-var update = flag.Bool("update", false, "write the table of docs/send/loggers.md anew")
-
-// The table of loggers is that of the rows in source/body/loggers/testdata.
-func TestLoggersTable(t *testing.T) {
-	const begin, end = "<!-- the table of loggers, by make loggers -->\n", "<!-- the end of the table -->\n"
+// The known loggers are the rows in source/body/loggers/testdata: on the page, and as `ingest loggers`
+// prints them.
+func TestPrintedLoggers(t *testing.T) {
 	rows, err := loggers.Read("../source/body/loggers/testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("send/loggers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(page), begin)
-	was, after, ended := strings.Cut(rest, end)
-	if !ok || !ended {
-		t.Fatalf("docs/send/loggers.md lacks the lines %s%s", begin, end)
-	}
-	table := "\n" + loggers.Table(rows) + "\n"
-	switch {
-	case was == table:
-	case *update:
-		if err := os.WriteFile("send/loggers.md", []byte(before+begin+table+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	default:
-		t.Errorf("the table of docs/send/loggers.md is not that of the rows: run make loggers")
-	}
+	printed(t, "cmd/ingest/loggers.tsv", loggers.Lines(rows))
+	printed(t, "docs/reference/loggers.md", "# Known loggers\n\n"+note("TestPrintedLoggers")+`
+What a record has without any setting, by the logger that writes it. Each row is an example of
+bytes that a test sends through every door. Look a logger up by words:
+`+"`ingest loggers serilog`"+`. The rules are in [send/loggers.md](../send/loggers.md), and the way
+out for another time or level in [send/time-and-level.md](../send/time-and-level.md).
+
+- **time**: `+"`yes`"+` means that all records of the row have a time of their own, `+"`some`"+` that some have.
+- **level**: the levels of the row's records.
+- **message** and **service**: the member that has them; `+"`the lines`"+`: a record of several lines is one message.
+- **from**: `+"`run`"+` means that the logger wrote the bytes, `+"`page`"+` that they are in the form of that page.
+`+loggers.Table(rows))
 }

@@ -44,8 +44,11 @@ echo '127.0.0.1 localhost logs.example.com' >/etc/hosts
 // between are commands before a block of the page, by a text in it: facts that its reader
 // would have, and checks of promises that the page makes beside its commands.
 var between = map[string]string{
-	// Each refusal has its fix.
+	// The files have the owner and mode of the page's table. Each refusal has its fix.
 	"ingest check --config": `
+for file in tokens.yaml reader.token tls.key blobtail.yaml; do
+	[ "$(stat -c '%U:%G %a' /etc/blobtail/$file)" = 'root:blobtail 640' ] || { stat /etc/blobtail/$file >&2; exit 1; }
+done
 chown root:root /etc/blobtail/tokens.yaml
 chmod 600 /etc/blobtail/tokens.yaml
 ! runuser -u blobtail -- ingest check-config --config /etc/blobtail/blobtail.yaml 2>refused || exit 1
@@ -78,9 +81,12 @@ for port in 8514 8516; do
 done
 cat "$STAND_IN"/blobtail-{ingest,serve}.service.pid >pids
 `,
-	// The reload was no restart. Some days of records are past their age.
+	// The reload was no restart, and the revoked token is refused. Some days of records are past their age.
 	"retention plan --config": `
 cat "$STAND_IN"/blobtail-{ingest,serve}.service.pid | cmp - pids
+curl -sS -o refused --cacert secrets/ingest/ca.crt -H "Authorization: Bearer $(cat db.token)" \
+	-d 'too late' https://logs.example.com:8514/ingest/db
+grep -q 'the token is not known' refused
 for days in 60 61 62 63; do
 	curl -sS -o sent --cacert secrets/ingest/ca.crt -H "Authorization: Bearer $(cat web.token)" https://logs.example.com:8514/ingest/web-old \
 		-d "{\"time\":\"$(date -u -d "$days days ago" +%FT%TZ)\",\"msg\":\"old\"}"
@@ -103,7 +109,7 @@ for job in retention compact; do
 done
 userdel blobtail-jobs
 `,
-	"OnFailure": `
+	"ingest token new peers": `
 grep -q '^blobtail_retention' /var/lib/prometheus/node-exporter/blobtail_retention.prom
 [ "$(stat -c '%U %a' /var/lib/prometheus/node-exporter/blobtail_retention.prom)" = 'root 644' ]
 grep -q 'nothing to rewrite' "$STAND_IN/blobtail-compact.service.log"

@@ -12,7 +12,7 @@
 // decisions.
 //
 // The package keeps no account of the log and decides nothing: that is package
-// buffer. docs/reference/format.md, Log, has the bytes.
+// buffer. docs/reference/format-shipped.md, Log, has the bytes.
 package runlog
 
 import (

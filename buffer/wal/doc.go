@@ -40,7 +40,7 @@
 //
 // # Bytes
 //
-// docs/reference/format.md, Log, has the bytes of segments, records and the file "newest". The
+// docs/reference/format-shipped.md, Log, has the bytes of segments, records and the file "newest". The
 // header of a record can be checked alone. So damage to a payload loses that record
 // only, and behind a damaged header every eighth byte is tried as the next record. The
 // id and the offset in the checksums reject the bytes of another file, and of another

@@ -38,14 +38,15 @@ type grammar struct {
 		Lost   bool            `help:"Acknowledge what the ingester has lost, so that reads are complete without it."`
 		Silent config.Duration `help:"Every ingester that may hold records and has been silent for so long." placeholder:"DURATION"`
 	} `cmd:"" help:"Give up an ingester whose log directory is lost for good, with what was in no blob."`
-	Token       tokenCmd  `cmd:"" help:"Make, list and remove the tokens of senders and readers."`
-	Import      importCmd `cmd:"" help:"Bring Azure's own logs into the store; repeat it, and it goes on."`
-	Send        sendCmd   `cmd:"" help:"Send the lines of files to an ingester or into the store; repeat it, and it goes on."`
-	Try         tryCmd    `cmd:"" help:"Show what an ingester makes of lines: each record, and where its time, level, message and service are from."`
-	Check       struct{}  `cmd:"" help:"Try the store, the log directory, the addresses, the clock and NATS, and say what would fail."`
-	CheckConfig struct{}  `cmd:"" help:"Say whether the configuration and the files of its tokens and certificates are sound."`
-	PrintConfig struct{}  `cmd:"" help:"Print the configuration that is in force."`
-	Man         struct{}  `cmd:"" help:"Print the manual page."`
+	Token       tokenCmd   `cmd:"" help:"Make, list and remove the tokens of senders and readers."`
+	Import      importCmd  `cmd:"" help:"Bring Azure's own logs into the store; repeat it, and it goes on."`
+	Send        sendCmd    `cmd:"" help:"Send the lines of files to an ingester or into the store; repeat it, and it goes on."`
+	Try         tryCmd     `cmd:"" help:"Show what an ingester makes of lines: each record, and where its time, level, message and service are from."`
+	Loggers     loggersCmd `cmd:"" help:"List the known loggers: what their records have of a time, a level, a message and a service."`
+	Check       struct{}   `cmd:"" help:"Try the store, the log directory, the addresses, the clock and NATS, and say what would fail."`
+	CheckConfig struct{}   `cmd:"" help:"Say whether the configuration and the files of its tokens and certificates are sound."`
+	PrintConfig struct{}   `cmd:"" help:"Print the configuration that is in force."`
+	Man         struct{}   `cmd:"" help:"Print the manual page."`
 	Completion  struct {
 		Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 	} `cmd:"" help:"Print a script that completes verbs and flags in a shell."`

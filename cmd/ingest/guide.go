@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"blobtail/internal/guide"
@@ -19,6 +20,7 @@ func signposts() *guide.Guide {
 			"import":     {"config", "store", "wal", "period", "flush-size", "flush-age", "flush-min", "flush-max-age", "flush-filters"},
 			"send":       {"config", "store", "wal", "tls-ca", "tls-server-name", "period", "flush-filters"},
 			"try":        {"config"},
+			"loggers":    {},
 			"man":        {},
 			"completion": {},
 		},
@@ -38,14 +40,17 @@ func signposts() *guide.Guide {
 	}
 }
 
-// guides reports whether a verb tells about the command line alone.
+// guides reports whether a verb prints what is in the program alone.
 func guides(verb string) bool {
 	first, _, _ := strings.Cut(verb, " ")
-	return first == "man" || first == "completion" || first == "complete"
+	return slices.Contains([]string{"loggers", "man", "completion", "complete"}, first)
 }
 
-// guide prints the manual, the script for a shell, or what a word may become.
+// guide prints the manual, the script for a shell, the known loggers, or what a word may become.
 func (g *grammar) guide(verb string, stdout io.Writer) error {
+	if strings.HasPrefix(verb, "loggers") {
+		return g.Loggers.run(stdout)
+	}
 	text := signposts().Print(g.model, g.Complete.Words)
 	switch {
 	case verb == "man":

@@ -30,7 +30,7 @@ func TestClosingCost(t *testing.T) {
 		"dir:data": "",
 		// 2,000 PUTs at 0.065 for 10,000, and 2 + 2 * 2,000 LISTs at as much: 0.013 and 0.026013.
 		"azure:acc/logs": "retention: 2,000 days of 2 services at most: 2,000 PUTs, 4,002 LISTs, and one more for each 5,000 blobs; " +
-			"these take 0.0390 USD at the prices of 2026-11-22\n",
+			"these take 0.0390 USD at the prices of 2026-11-22 to 2026-11-30\n",
 	} {
 		var out bytes.Buffer
 		a := &app{Console: cli.Console{Name: "retention", Stderr: &out}, store: &openstore.Store{Blobs: store}}

@@ -15,6 +15,7 @@ func signposts() *guide.Guide {
 		Uses: map[string][]string{"man": {}, "completion": {}, "key": {}},
 		Exits: []guide.Exit{
 			{Code: 0, Meaning: "The work is done."},
+			{Code: 1, Meaning: "erase: no record matches."},
 			{Code: 2, Meaning: "The command line or the configuration is wrong, the plan wants a confirmation, or the store is too old."},
 			{Code: 3, Meaning: "Some of the work could not be done; stderr says which."},
 			{Code: 4, Meaning: "The store refuses access."},

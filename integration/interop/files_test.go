@@ -79,14 +79,14 @@ func imfile(r *run) map[string]bool {
 	return nil
 }
 
-// snippet is the block of docs/send/files.md that begins with a text.
+// snippet is the block of docs/send/rsyslog.md that begins with a text.
 func snippet(t *testing.T, begin string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(shared.root, "docs", "send", "files.md"))
+	page, err := os.ReadFile(filepath.Join(shared.root, "docs", "send", "rsyslog.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(page), "```text\n"+begin)
+	_, rest, ok := strings.Cut(string(page), "```conf\n"+begin)
 	block, _, end := strings.Cut(rest, "\n```")
 	if !ok || !end {
 		t.Fatalf("the page has no block that begins with %s", begin)
@@ -94,7 +94,7 @@ func snippet(t *testing.T, begin string) string {
 	return begin + block + "\n"
 }
 
-// TestFilesOfThePage runs rsyslog by the snippet of docs/send/files.md, on a file that is there
+// TestFilesOfThePage runs rsyslog by the snippet of docs/send/rsyslog.md, on a file that is there
 // before it: with stack traces, JSON, a rotation, and restarts of rsyslog and of the ingester.
 func TestFilesOfThePage(t *testing.T) {
 	if shared.mode != "quick" && shared.mode != "all" {
@@ -108,7 +108,7 @@ func TestFilesOfThePage(t *testing.T) {
 	host, port, _ := net.SplitHostPort(r.p.addr)
 	logs := filepath.Join(r.dir, "shop")
 	config := filepath.Join(r.dir, "rsyslog.conf")
-	text := snippet(t, `global(workDirectory="/var/spool/rsyslog"`)
+	text := snippet(t, `global(workDirectory="/var/spool/rsyslog" maxMessageSize`)
 	for old, now := range map[string]string{"/var/spool/rsyslog": r.dir, "/var/log/shop/": logs + "/", "logs.example.com": host, `"8514"`: `"` + port + `"`} {
 		if !strings.Contains(text, old) {
 			t.Errorf("the snippet has no %s", old)

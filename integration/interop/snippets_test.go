@@ -48,7 +48,7 @@ func TestSnippets(t *testing.T) {
 		for _, part := range parts {
 			bare := strings.NewReplacer("'", `"`, " ", "", "\t", "", "\n", "").Replace // prettier lays out one of the two
 			if !strings.Contains(page, part) || !strings.Contains(bare(string(script)), bare(part)) {
-				t.Errorf("%q is not in both of a page docs/SHIPPERS*.md and %s", part, file)
+				t.Errorf("%q is not in both of a page of docs/send and %s", part, file)
 			}
 		}
 	}

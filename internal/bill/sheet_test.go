@@ -382,6 +382,7 @@ func TestElsewhere(t *testing.T) {
 	for name, want := range map[string]float64{
 		"Azure Monitor, Analytics logs":       2300 + 1000*29.0/30*0.1,
 		"Azure Monitor, Auxiliary logs":       50 + 1000*1*0.02 + 1000*1000.0/200/24*0.005,
+		"Microsoft Sentinel data lake":        150,
 		"VictoriaLogs, on machines and disks": 2*70.08/30 + 1000.0/10*60/0.8*0.0698/30,
 	} {
 		if !near(s.PerDay[name], want) {

@@ -56,6 +56,11 @@ func (g *Guide) manVerb(out *bytes.Buffer, verb *kong.Node) {
 		}
 		fmt.Fprintf(out, ".PP\n%s\n", troff(text))
 	}
+	for _, arg := range verb.Positional {
+		if arg.Help != "" {
+			fmt.Fprintf(out, ".TP\n.B %s\n%s\n", troff(arg.Summary()), troff(arg.Help))
+		}
+	}
 	for n := verb.Parent; n.Type != kong.ApplicationNode; n = n.Parent {
 		manFlags(out, n.Flags)
 	}
@@ -88,7 +93,7 @@ func manFlags(out *bytes.Buffer, flags []*kong.Flag) {
 		if !f.IsBool() {
 			name += "=" + troff(strings.Trim(f.FormatPlaceHolder(), `"`))
 		}
-		fmt.Fprintf(out, ".TP\n.B %s\n%s\n", name, troff(f.Help))
+		fmt.Fprintf(out, ".TP\n.B %s\n%s\n", name, troff(kong.DefaultHelpValueFormatter(f.Value)))
 	}
 }
 

@@ -31,7 +31,7 @@
 // floor of the file is never below that of the row.
 //
 // With [Options.Auto] the announcer also finds a lane that no other ingester has.
-// Correct reads do not depend on lanes. The form of a row is in docs/reference/format.md.
+// Correct reads do not depend on lanes. The form of a row is in docs/reference/format-shipped.md.
 //
 // # The floor
 //

@@ -36,6 +36,7 @@ func rows() []row {
 
 		{paths: "/insert/jsonline /insert/jsonline/** /insert/native /insert/native/** /internal/insert",
 			text: "JSON lines of VictoriaLogs are sent to /ingest, by vlagent with -remoteWrite.format=jsonline"},
+		{paths: "/insert/journald/**", text: "entries of a journal are sent to /upload"},
 		{paths: "/opentelemetry.proto.collector.logs.v1.LogsService/**", text: "send OTLP over HTTP, to /v1/logs (OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf)"},
 		{paths: "/v1/traces /otlp/v1/traces /api/v2/spans /api/traces", text: logsOnly + "traces elsewhere (OTEL_TRACES_EXPORTER=none), and logs to /v1/logs"},
 		{paths: "/v1/metrics /otlp/v1/metrics /api/v1/write /write", text: logsOnly + "metrics elsewhere (OTEL_METRICS_EXPORTER=none), and logs to /v1/logs"},

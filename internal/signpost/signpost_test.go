@@ -65,6 +65,7 @@ func TestFind(t *testing.T) {
 		{"ingester", "POST", "/write", 404, "", "metrics elsewhere"},
 		{"ingester", "POST", "/opentelemetry.proto.collector.logs.v1.LogsService/Export", 404, "", "http/protobuf"},
 		{"ingester", "POST", "/insert/jsonline", 404, "", "/insert/jsonline: JSON lines of VictoriaLogs are sent to /ingest"},
+		{"ingester", "POST", "/insert/journald/upload", 404, "", "entries of a journal are sent to /upload"},
 		{"ingester", "POST", "/insert/loki/api/v1/push", 404, "", "is it /loki/api/v1/push?"},
 		{"ingester", "POST", "/api/default/web/_json", 404, "", "to /ingest/{service}"},
 		{"ingester", "GET", "/select/logsql/query", 404, "", reads},

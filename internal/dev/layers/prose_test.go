@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -43,18 +42,24 @@ func readPage(t *testing.T, page string) string {
 	return string(text)
 }
 
-// generated is a table that a program writes.
-var generated = regexp.MustCompile(`(?s)<!-- the table of .*?<!-- the end of the table -->`)
+// words counts the words of a page, as wc does. A page that a test of docs prints from the code has none.
+func words(t *testing.T, page string) int {
+	text := readPage(t, page)
+	if strings.Contains(text, "\n<!-- printed by go test ") {
+		return 0
+	}
+	return len(strings.Fields(text))
+}
 
 // TestPageLength ensures that a reader sees the end of a page. The changelog is as long as its
-// history, and generated tables do not count.
+// history, and printed pages are not read from their beginning to their end.
 func TestPageLength(t *testing.T) {
 	seen := map[string]bool{}
 	for _, page := range pageNames(t) {
 		if page == "CHANGELOG.md" {
 			continue
 		}
-		n := len(strings.Fields(generated.ReplaceAllString(readPage(t, page), "")))
+		n := words(t, page)
 		was, listed := longPages[page]
 		seen[page] = true
 		switch {
@@ -79,25 +84,16 @@ func TestPageLength(t *testing.T) {
 	}
 }
 
-// TestPackageTable ensures that docs/dev/code.md has a row with each package of the product, and none with
-// another. Inner packages of a folder, which only that folder may import, have no row.
-func TestPackageTable(t *testing.T) {
-	_, table, ok := strings.Cut(readPage(t, "docs/dev/code.md"), "\n| package | job |\n|---|---|\n")
-	if !ok {
-		t.Fatal("docs/dev/code.md has no table of packages")
-	}
-	named := map[string]bool{}
-	for row := range strings.Lines(table) {
-		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
-		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
-			if named[m[1]] = true; allowed[m[1]] == nil {
-				t.Errorf("docs/dev/code.md names the package %s, and the product has none: take it out", m[1])
-			}
+// TestAllPages ensures that the hand-written pages of docs do not grow together, each within its limit.
+func TestAllPages(t *testing.T) {
+	all := 0
+	for _, page := range pageNames(t) {
+		if strings.HasPrefix(page, "docs/") {
+			all += words(t, page)
 		}
 	}
-	for pkg := range allowed {
-		if !named[pkg] && !strings.Contains(pkg, "/internal/") {
-			t.Errorf("docs/dev/code.md does not name the package %s: add a row to its table", pkg)
-		}
+	if all > mostDocs {
+		t.Errorf("the pages of docs have %d words, and at most %d are allowed: say each thing once, on the page of its task; "+
+			"mostDocs may be raised in the commit that says why", all, mostDocs)
 	}
 }

@@ -13,7 +13,7 @@
 // that a listing begun after the header shows. A record in both has the same identity
 // and the same bytes. The reader that merges both shows it once.
 //
-// docs/reference/format.md has the bytes of both messages, and their versions.
+// docs/reference/format-shipped.md has the bytes of both messages, and their versions.
 //
 // Both ends treat their input from the network as hostile. They check every line before
 // they pass it on, and bound their memory for any input.

@@ -1,6 +1,6 @@
 // Package loggers is a table of the output of loggers, and of the records that come of it. Each row
 // is a file in testdata. The test sends each row through each door, and wants the same time, level,
-// message and service behind all of them. docs/send/loggers.md has the table that [Table] prints.
+// message and service behind all of them. [Table] prints docs/reference/loggers.md.
 //
 // A row is a txtar archive with three parts. about has lines NAME: VALUE:
 //

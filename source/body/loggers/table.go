@@ -2,36 +2,58 @@ package loggers
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// Table prints rows as a table of docs/send/loggers.md for each group.
+// Table prints rows as a table of docs/reference/loggers.md for each group.
 func Table(rows []Row) string {
-	var groups []string
-	for _, row := range rows {
-		if !slices.Contains(groups, row.Group) {
-			groups = append(groups, row.Group)
-		}
-	}
-	slices.Sort(groups)
 	var b strings.Builder
-	for i, group := range groups {
-		if i > 0 {
-			b.WriteString("\n")
+	group := ""
+	for _, row := range grouped(rows) {
+		if row.Group != group {
+			group = row.Group
+			fmt.Fprintf(&b, "\n## %s\n\n| logger | version | time | level | message | service | from |\n", group)
+			b.WriteString("|---|---|---|---|---|---|---|\n")
 		}
-		fmt.Fprintf(&b, "| %s | version | time | level | message | service | from |\n|---|---|---|---|---|---|---|\n", cell(group))
-		for _, row := range rows {
-			if row.Group == group {
-				fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", cell(row.Logger), cell(row.Version),
-					row.times(), row.levels(), row.messages(), row.services(), row.from())
-			}
+		cells := append(row.cells(), row.messages(), row.services(), row.from())
+		for i, text := range cells[:4] {
+			cells[i] = cell(text)
 		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 	}
 	return b.String()
 }
+
+// Lines prints rows in lines with tabs between the columns of the table, below a line of their names.
+func Lines(rows []Row) string {
+	b := "GROUP\tLOGGER\tVERSION\tTIME\tLEVEL\tMESSAGE\tSERVICE\tFROM\n"
+	for _, row := range grouped(rows) {
+		cells := append([]string{row.Group}, row.cells()...)
+		for _, text := range []string{row.messages(), row.services()} {
+			cells = append(cells, cmp.Or(strings.ReplaceAll(text, "`", ""), "-"))
+		}
+		from, url, _ := strings.Cut(row.Source, " ")
+		if from == "page" {
+			from = url
+		}
+		b += strings.Join(append(cells, from), "\t") + "\n"
+	}
+	return b
+}
+
+// grouped are rows in the order of the table.
+func grouped(rows []Row) []Row {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b Row) int { return strings.Compare(a.Group, b.Group) })
+	return rows
+}
+
+// cells are a row's first cells: logger, version, time and level.
+func (row *Row) cells() []string { return []string{row.Logger, row.Version, row.times(), row.levels()} }
 
 // cell is a text in a cell of a table.
 func cell(text string) string {
@@ -70,7 +92,7 @@ func (row *Row) levels() string {
 	if len(all) == 0 {
 		return "none"
 	}
-	return cell(strings.Join(all, ", "))
+	return strings.Join(all, ", ")
 }
 
 // messages is the place of the messages.
