@@ -20,14 +20,14 @@ func newMetrics(reg *count.Registry) *metrics {
 		return reg.Histogram("blobtail_blob_"+name, help, buckets)
 	}
 	return &metrics{
-		blobs:   counter("written_total", "Blobs surely written."),
-		records: counter("records_total", "Records in them."),
-		raw:     counter("raw_bytes_total", "Bytes of lines in them."),
-		stored:  counter("stored_bytes_total", "Bytes that they take in the store."),
-		foreign: counter("foreign_total", "Names found taken by another batch. Many: two ingesters share a lane."),
-		walks:   counter("walks_total", "Times that a period was listed to find a number that is not taken."),
+		blobs:   counter("written_total", "Blobs that were surely stored."),
+		records: counter("records_total", "Records in the stored blobs."),
+		raw:     counter("raw_bytes_total", "Bytes of the lines in the stored blobs. Divided by stored_bytes it is the compression."),
+		stored:  counter("stored_bytes_total", "Bytes that the stored blobs take."),
+		foreign: counter("foreign_total", "Names found taken by another batch. More than a few a minute: two ingesters share a lane."),
+		walks:   counter("walks_total", "Times that a period was listed to find a free number. Many: two ingesters share a lane."),
 		create:  histogram("create_seconds", "Time of one create request.", count.Powers(0.001, 2, 16)),
-		size:    histogram("size_bytes", "Stored size of blobs. Small ones cost a request each.", count.Powers(1<<10, 4, 9)),
+		size:    histogram("size_bytes", "Stored size of blobs. Most below 64 KiB: flush.max-age is short.", count.Powers(1<<10, 4, 9)),
 	}
 }
 

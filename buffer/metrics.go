@@ -30,22 +30,23 @@ func newMetrics(b *Buffer) *metrics {
 		reg.GaugeFunc("blobtail_"+name, help, f)
 	}
 	m := &metrics{
-		records:     counter("records_total", "Records appended to the log."),
-		bytes:       counter("bytes_total", "Bytes of canonical lines appended to the log."),
-		duplicates:  counter("duplicates_total", "Requests recognised as repeats."),
-		refused:     counter("refused_total", "Requests refused because the log or its disk is full."),
-		cut:         reg.Counters("blobtail_buffer_batches_cut_total", "Batches cut, by the reason for it.", "reason"),
-		stored:      counter("batches_stored_total", "Batches surely stored."),
-		failures:    counter("store_failures_total", "Attempts to store a batch that failed or whose outcome is unknown."),
-		aside:       counter("batches_aside_total", "Batches that cannot be rebuilt from the log and were set aside."),
+		records:    counter("records_total", "Records appended to the log."),
+		bytes:      counter("bytes_total", "Bytes of lines appended to the log."),
+		duplicates: counter("duplicates_total", "Requests that came before. Many: answers get lost, or senders wait too briefly."),
+		refused:    counter("refused_total", "Attempts of requests that found the log or its disk full; after 5 s senders get 429."),
+		cut: reg.Counters("blobtail_buffer_batches_cut_total",
+			"Batches cut, by reason: request, one waits for a blob; messages, too many wait; log, over log.soft; disk, full.", "reason"),
+		stored:      counter("batches_stored_total", "Batches surely stored. They follow batches_cut, less batches_expired."),
+		failures:    counter("store_failures_total", "Attempts to store a batch that failed or whose outcome is unknown; see the log."),
+		aside:       counter("batches_aside_total", "Batches that cannot be stored, because the log under them is damaged or was copied."),
 		damaged:     counter("log_damaged_total", "Damaged spans found in the log on start."),
-		salvaged:    counter("batches_salvaged_total", "Batches that lacked runs, at a start or when they were read; what was there of them was cut anew."),
+		salvaged:    counter("batches_salvaged_total", "Batches that lacked runs; the other runs were cut anew. Without log_damaged it is the result of a power cut."),
 		lost:        counter("records_lost_total", "Records that were damaged in the log, or missing from it, before they were stored: at least so many."),
-		redelivered: counter("redelivered_total", "Messages delivered again while their first copy was not stored yet."),
-		parked:      counter("batches_parked_total", "Batches copied to the log's end because they held it and could not be stored."),
+		redelivered: counter("redelivered_total", "Messages delivered again before their first copy was stored. Many: one was killed."),
+		parked:      counter("batches_parked_total", "Batches copied to the log's end because they held it: the store refuses a service."),
 		expired: named("records_expired_total",
-			"Records that were not kept because their day has been dropped: when they came, or before they were stored."),
-		batchesExpired: named("batches_expired_total", "Batches that were not stored because their day was dropped before."),
+			"Records of dropped days, which were not kept. Without old logs: a policy keeps too little, or a sender's clock is wrong."),
+		batchesExpired: named("batches_expired_total", "Batches that waited for longer than logs are kept, and were not stored."),
 		store:          reg.Histogram("blobtail_buffer_store_seconds", "Time to encode and store a batch.", count.Powers(0.005, 2, 14)),
 	}
 	for _, why := range []reason{bySize, byAge, byMaxAge, byRequest, byMessages, byLog, byDisk, byFlush} {
@@ -65,11 +66,11 @@ func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 			return float64(n())
 		})
 	}
-	locked("buffer_open_batches", "Batches that still grow.", func() int { return len(b.index.open) })
+	locked("buffer_open_batches", "Batches that still grow. Thousands: many services, old logs.", func() int { return len(b.index.open) })
 	locked("buffer_queued_batches", "Batches cut and not stored.", func() int { return b.index.oldest.Len() - len(b.index.open) })
-	locked("buffer_messages", "Messages accepted and not stored.", func() int { return len(b.messages.byOrigin) })
-	gauge("flush_max_age_seconds", "Age at which the oldest record goes to the store.", b.o.MaxAge.Seconds)
-	gauge("oldest_unflushed_seconds", "Age of the oldest record that is not in a blob; 0 when there is none.", func() float64 {
+	locked("buffer_messages", "Messages of JetStream accepted and not stored.", func() int { return len(b.messages.byOrigin) })
+	gauge("flush_max_age_seconds", "flush.max-age in force: at this age a record goes to the store.", b.o.MaxAge.Seconds)
+	gauge("oldest_unflushed_seconds", "Age of the oldest record that is in no blob, since it came to this log; 0: none.", func() float64 {
 		since, ok := b.Oldest()
 		if !ok {
 			return 0

@@ -1,6 +1,6 @@
 // Package docs checks the pages against the programs. It runs the commands of each
-// page and compares their output. It checks that linked files exist, and that the
-// operator's page explains the metrics.
+// page and compares their output. It checks that linked files exist, and prints the
+// pages that the code knows.
 package docs
 
 import (

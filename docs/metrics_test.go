@@ -1,9 +1,11 @@
 package docs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -21,44 +23,105 @@ import (
 	dirstore "blobtail/storage/dir"
 )
 
-// TestMetrics ensures that docs/operate/metrics.md explains every blobtail metric of a running ingester or
-// of a run of retention, and docs/read/serve.md those of logquery serve, and that pages name no other.
-func TestMetrics(t *testing.T) {
-	bin, served := build(t), map[string]string{}
-	for page, programs := range map[string][]map[string]string{
-		"docs/operate/metrics.md": {ingesterMetrics(t, bin), left(t, bin)},
-		"docs/read/serve.md":      {serverMetrics(t, bin)},
+// TestPrintedMetrics ensures that docs/reference/metrics.md has each blobtail metric of a running ingester,
+// of logquery serve, and of a run of retention, and that pages name no other.
+func TestPrintedMetrics(t *testing.T) {
+	bin := build(t)
+	page := bytes.NewBufferString("# Metrics, by program\n\n" + note("TestPrintedMetrics") + `
+What the programs say of their own metrics, with the labels of each, and the
+[alerts](../../deploy/prometheus/alerts.yaml) that ask for it. How to scrape them, and which to watch:
+[operate/metrics.md](../operate/metrics.md).
+`)
+	alerts, served := alertsByMetric(t), map[string]bool{}
+	for _, program := range []struct{ title, text string }{
+		{"ingest, /metrics of --admin", ingesterMetrics(t, bin)},
+		{"logquery serve, /metrics", serverMetrics(t, bin)},
+		{"retention apply, --metrics-file", left(t, bin)},
 	} {
-		explained := namedMetrics(t, page)
-		for _, metrics := range programs {
-			for name := range metrics {
-				if !explained[name] {
-					t.Errorf("%s does not explain %s", page, name)
-				}
-			}
-			if len(metrics) < 5 {
-				t.Errorf("%s: found %d metrics", page, len(metrics))
-			}
-			maps.Copy(served, metrics)
+		all := families(program.text)
+		if len(all) < 5 {
+			t.Errorf("%s: found %d metrics", program.title, len(all))
+		}
+		fmt.Fprintf(page, "\n## %s\n\n| metric | kind | labels | meaning | alerts |\n|---|---|---|---|---|\n", program.title)
+		for _, f := range all {
+			served[f.name] = true
+			fmt.Fprintf(page, "| `%s` | %s | %s | %s | %s |\n",
+				f.name, f.kind, f.labels, escaped(f.help), strings.Join(alerts[f.name], ", "))
 		}
 	}
+	printed(t, "docs/reference/metrics.md", page.String())
 	for _, page := range pages(t) {
-		for name := range namedMetrics(t, page) {
-			if served[name] == "" {
+		for name := range namedMetrics(read(t, page)) {
+			if !served[name] {
 				t.Errorf("%s names %s, which is not served", page, name)
 			}
 		}
 	}
 }
 
-// namedMetrics returns the metrics that a page names.
-func namedMetrics(t *testing.T, page string) map[string]bool {
-	t.Helper()
+// namedMetrics returns the metrics that a text names.
+func namedMetrics(text string) map[string]bool {
 	names := map[string]bool{}
-	for _, name := range regexp.MustCompile(`\bblobtail_[a-z_]+[a-z]\b`).FindAllString(read(t, page), -1) {
+	for _, name := range regexp.MustCompile(`\bblobtail_[a-z_]+[a-z]\b`).FindAllString(text, -1) {
 		names[regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")] = true
 	}
 	return names
+}
+
+// alertsByMetric returns the alerts of deploy/prometheus that ask for each metric.
+func alertsByMetric(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	for _, rule := range strings.Split(read(t, "deploy/prometheus/alerts.yaml"), "\n      - ") {
+		name, is := strings.CutPrefix(rule, "alert: ")
+		_, asked, has := strings.Cut(name, "expr: ")
+		if name, _, _ = strings.Cut(name, "\n"); !is || !has {
+			continue
+		}
+		asked, _, _ = strings.Cut(asked, "        labels:")
+		for metric := range namedMetrics(asked) {
+			found[metric] = append(found[metric], "`"+name+"`")
+		}
+	}
+	return found
+}
+
+// A family is a metric as a program serves it.
+type family struct{ name, kind, help, labels string }
+
+// closed are the labels whose values are all served from the start.
+var closed = []string{"reason", "result", "how", "form", "kind"}
+
+// families returns our metrics in a Prometheus text, in order of their names.
+func families(text string) (all []family) {
+	for _, part := range strings.Split("\n"+text, "\n# HELP ")[1:] {
+		head, series, _ := strings.Cut(part, "\n# TYPE ")
+		f := family{kind: strings.Fields(series)[1]}
+		if f.name, f.help, _ = strings.Cut(head, " "); !strings.HasPrefix(f.name, "blobtail_") {
+			continue
+		}
+		values := map[string]map[string]bool{}
+		for _, m := range regexp.MustCompile(`(\w+)="([^"]*)"`).FindAllStringSubmatch(series, -1) {
+			if m[1] != "le" {
+				if values[m[1]] == nil {
+					values[m[1]] = map[string]bool{}
+				}
+				values[m[1]][m[2]] = true
+			}
+		}
+		var labels []string
+		for _, label := range slices.Sorted(maps.Keys(values)) {
+			of := ""
+			if slices.Contains(closed, label) {
+				of = ": " + strings.Join(slices.Sorted(maps.Keys(values[label])), ", ")
+			}
+			labels = append(labels, "`"+label+"`"+of)
+		}
+		f.labels = strings.Join(labels, "; ")
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b family) int { return strings.Compare(a.name, b.name) })
+	return all
 }
 
 // stream starts a NATS server with the stream that an ingester reads from, and
@@ -73,8 +136,8 @@ func stream(t *testing.T) string {
 	return server.URL
 }
 
-// ingesterMetrics asks an ingester that has answered a request for the names of its own metrics.
-func ingesterMetrics(t *testing.T, bin string) map[string]string {
+// ingesterMetrics asks an ingester that has answered a request for its metrics.
+func ingesterMetrics(t *testing.T, bin string) string {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "blobtail.yaml") // some metrics are those of settings
 	if err := os.WriteFile(config, []byte("counters: [{name: a, service: a}]\nrules: [{name: a, service: a, drop: true}]\nforms: [{services: [a], form: common, store: true}]\ningest: {ack: shipped}"), 0o600); err != nil {
@@ -90,10 +153,16 @@ func ingesterMetrics(t *testing.T, bin string) map[string]string {
 	return asked(t, "http://"+ready.Admin)
 }
 
-// serverMetrics asks logquery serve for the names of its metrics.
-func serverMetrics(t *testing.T, bin string) map[string]string {
+// serverMetrics asks logquery serve, which has answered a request, for its metrics.
+func serverMetrics(t *testing.T, bin string) string {
 	t.Helper()
-	return asked(t, started(t, filepath.Join(bin, "logquery"), "serve", "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0").URL)
+	url := started(t, filepath.Join(bin, "logquery"), "serve", "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0").URL
+	r, err := http.Get(url + "/api/v1/services")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	return asked(t, url)
 }
 
 // A readyLine is a line of a log with the addresses of a program.
@@ -123,8 +192,8 @@ func started(t *testing.T, program string, args ...string) (ready readyLine) {
 	return ready
 }
 
-// asked returns the names of the metrics of a program.
-func asked(t *testing.T, address string) map[string]string {
+// asked returns the metrics of a program.
+func asked(t *testing.T, address string) string {
 	t.Helper()
 	r, err := http.Get(address + "/metrics")
 	if err != nil {
@@ -135,11 +204,11 @@ func asked(t *testing.T, address string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return named(body)
+	return string(body)
 }
 
-// left returns the names of the metrics that a run of retention leaves in its file.
-func left(t *testing.T, bin string) map[string]string {
+// left returns the metrics that a run of retention leaves in its file.
+func left(t *testing.T, bin string) string {
 	t.Helper()
 	dir := t.TempDir()
 	store, err := dirstore.Open(dir, dirstore.Options{})
@@ -159,39 +228,5 @@ func left(t *testing.T, bin string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return named(text)
-}
-
-// named returns our metrics in a Prometheus text: their kinds and meanings, as cells of a table.
-func named(text []byte) map[string]string {
-	names := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^# HELP (blobtail_[a-z_]+) (.*)\n# TYPE \S+ (\w+)$`).FindAllSubmatch(text, -1) {
-		names[string(m[1])] = string(m[3]) + " | " + escaped(string(m[2]))
-	}
-	return names
-}
-
-// TestPrintedMetrics ensures that docs/reference/metrics.md has the metrics of all programs, as they
-// describe themselves.
-func TestPrintedMetrics(t *testing.T) {
-	bin := build(t)
-	var page strings.Builder
-	page.WriteString("# Metrics, by program\n\n" + note("TestPrintedMetrics") + `
-What the programs say of their own metrics, beside the usual ` + "`go_*` and `process_*`" + `. When to act on
-one: [operate/metrics.md](../operate/metrics.md).
-`)
-	for _, program := range []struct {
-		title   string
-		metrics map[string]string
-	}{
-		{"ingest, /metrics of --admin", ingesterMetrics(t, bin)},
-		{"logquery serve, /metrics", serverMetrics(t, bin)},
-		{"retention apply, --metrics-file", left(t, bin)},
-	} {
-		page.WriteString("\n## " + program.title + "\n\n| metric | kind | meaning |\n|---|---|---|\n")
-		for _, name := range slices.Sorted(maps.Keys(program.metrics)) {
-			page.WriteString("| `" + name + "` | " + program.metrics[name] + " |\n")
-		}
-	}
-	printed(t, "docs/reference/metrics.md", page.String())
+	return string(text)
 }

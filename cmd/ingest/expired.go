@@ -30,7 +30,7 @@ type sink struct {
 func newSink(store *openstore.Store, o blobwriter.Options, premises *premises.Premises, log zerolog.Logger, reg *count.Registry) sink {
 	watch := horizon.NewWatch(store.Blobs, horizon.WatchOptions{Log: log})
 	c := counters{reg}
-	c.results("blobtail_horizon_readings_total", "Readings of which days have been dropped, by result.", "worked", watch.Readings)
+	c.results("blobtail_horizon_readings_total", "Readings of the dropped days, by result. While they fail nothing is stored.", "worked", watch.Readings)
 	return sink{blobwriter.New(watch.Guard(store.Blobs), o, reg), watch, premises, store.Explained, &live.Newest{}}
 }
 

@@ -41,7 +41,7 @@ type security struct {
 // newRefused makes the counters of requests that were turned away.
 func newRefused(reg *count.Registry) count.Counters {
 	return door.NewRefused(reg, "blobtail_auth_failures_total",
-		"Requests without the right to do what they ask, by reason: missing, unknown, secret, expired, forbidden, limit, host, origin.", "limit")
+		"Requests without the right to do what they ask, by reason. The log of the ingester has the address.", "limit")
 }
 
 // openSecurity reads the files of tokens and certificates.

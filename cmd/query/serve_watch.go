@@ -78,11 +78,11 @@ func (s *server) showIndexes(reg *count.Registry) {
 		n := s.reader.Indexes()
 		p.Family("blobtail_serve_index_lookups_total", "counter", "Indexes of blobs that queries looked up in memory.")
 		p.Value(float64(n.Lookups))
-		p.Family("blobtail_serve_index_hits_total", "counter", "Those that were there.")
+		p.Family("blobtail_serve_index_hits_total", "counter", "Indexes of blobs that were found in memory.")
 		p.Value(float64(n.Hits))
 		p.Family("blobtail_serve_indexes", "gauge", "Indexes of blobs in memory.")
 		p.Value(float64(n.Kept))
-		p.Family("blobtail_serve_index_bytes", "gauge", "Bytes that they take.")
+		p.Family("blobtail_serve_index_bytes", "gauge", "Bytes of the indexes in memory.")
 		p.Value(float64(n.Bytes))
 	})
 }
@@ -102,7 +102,7 @@ func (s *server) show(reg *count.Registry) {
 			}
 		})
 	}
-	kinds("blobtail_serve_storage_requests_total", "Requests to the store and to ingesters, by kind.", func(requests, _ int64) int64 { return requests })
+	kinds("blobtail_serve_storage_requests_total", "Requests to the store, and to ingesters (live), by kind.", func(requests, _ int64) int64 { return requests })
 	kinds("blobtail_serve_storage_bytes_total", "Bytes of their answers, by kind.", func(_, bytes int64) int64 { return bytes })
 	reg.Gauge("blobtail_serve_start_time_seconds", "When the process started, in seconds since 1970.").Set(float64(s.a.started.UnixMilli()) / 1000)
 	reg.GaugeFunc("blobtail_serve_memory_bytes", "Memory that the process has from the system.", func() float64 {

@@ -104,7 +104,7 @@ func (s *server) newDoor() *door.Reads {
 		UnknownHost: "this server does not have the name of the request's Host header; the operator adds names with --host NAME",
 		OtherSite:   "a page of another site asks; the operator allows one with --cors ORIGIN",
 		Form:        refuse, Log: s.log,
-		Refused: door.NewRefused(&s.metrics, "blobtail_serve_refused_total", "Requests that the doors refused, by reason.", "crowded", "session"),
+		Refused: door.NewRefused(&s.metrics, "blobtail_serve_refused_total", "Refused requests, by reason. crowded: too many at once; session: a login has ended.", "crowded", "session"),
 	})
 	return door.NewReads(door.ReadsOptions{
 		Guard: s.guard, Route: routeOf, Queries: c.Queries, Tails: c.Tails, Deadline: time.Duration(c.Timeout), Metrics: &s.metrics, Log: s.log,

@@ -37,12 +37,12 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 	gauge := func(name, help string, v float64) { one(name, "gauge", help, v) }
 	counter := func(name, help string, more int64) { one(name, "counter", help, before[name]+float64(more)) }
 	sum := r.Total()
-	gauge(lastSuccess, "When retention apply last did all that was to do; 0: never.", success)
+	gauge(lastSuccess, "When retention apply last completed all its work; 0: never.", success)
 	gauge("blobtail_retention_last_run_timestamp_seconds", "When retention apply last ran.", float64(now.Unix()))
-	gauge("blobtail_retention_last_run_exit_code", "What it exited with.", float64(code))
-	counter("blobtail_retention_freed_bytes_total", "Bytes of the blobs that it deleted.", sum.Bytes)
-	counter("blobtail_retention_deleted_blobs_total", "Blobs that it deleted.", int64(sum.Blobs))
-	gauge("blobtail_retention_failed_deletes", "Blobs that the last run could not delete.", float64(sum.Failed))
+	gauge("blobtail_retention_last_run_exit_code", "Its exit code: 2 the policy, 3 blobs that stay, 4 rights, 5 the store.", float64(code))
+	counter("blobtail_retention_freed_bytes_total", "Bytes of the blobs that all runs deleted.", sum.Bytes)
+	counter("blobtail_retention_deleted_blobs_total", "Blobs that all runs deleted.", int64(sum.Blobs))
+	gauge("blobtail_retention_failed_deletes", "Blobs that the last run could not delete, by a hold or a right.", float64(sum.Failed))
 	if r.Oldest != nil {
 		gauge("blobtail_retention_overdue_seconds", "By how much the oldest blob is past its age; below two days where there is a run a day.", r.Overdue.Seconds())
 	}

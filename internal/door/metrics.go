@@ -20,11 +20,11 @@ type metrics struct {
 func newMetrics(s *Reads) *metrics {
 	reg := s.o.Metrics
 	m := &metrics{
-		requests: reg.Counters("blobtail_serve_requests_total", "Answered requests by route and code; 499: the client went away.", "route", "code"),
+		requests: reg.Counters("blobtail_serve_requests_total", "Answers by route and code; 499: the client went away; 429: too many; 504: too long.", "route", "code"),
 		seconds: reg.Histograms("blobtail_serve_request_seconds", "Time of requests by route, without tails.",
 			[]float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 120}, "route"),
 		fetched: reg.Counter("blobtail_serve_fetched_bytes_total", "Bytes that queries fetched from the store."),
-		lacking: reg.Counter("blobtail_serve_incomplete_total", "Queries and tails that lacked records."),
+		lacking: reg.Counter("blobtail_serve_incomplete_total", "Queries and tails whose answers lacked records."),
 	}
 	gauge := func(name, help string, value func() int) {
 		reg.GaugeFunc("blobtail_serve_"+name, help, func() float64 { return float64(value()) })

@@ -32,7 +32,7 @@ func NewFilter(rules *Rules, accept Accepter, metrics *count.Registry) *Filter {
 	f := &Filter{rules: rules, accept: accept}
 	f.works.New = func() any { return &work{rules: rules} }
 	if rules.forms {
-		vec := metrics.Counters("blobtail_form_unfit_total", "Records whose messages have not the form of their service.", "services")
+		vec := metrics.Counters("blobtail_form_unfit_total", "Records whose messages lack the form of their service.", "services")
 		for i := range rules.of {
 			f.counts = append(f.counts, new(count.Counter))
 			if !rules.of[i].read {
@@ -41,7 +41,7 @@ func NewFilter(rules *Rules, accept Accepter, metrics *count.Registry) *Filter {
 		}
 		return f
 	}
-	vec := metrics.Counters("blobtail_rule_records_total", "Records that a rule has changed (mask) or left out (drop, sample).", "action", "rule")
+	vec := metrics.Counters("blobtail_rule_records_total", "Records that a rule has changed (mask) or left out. 0: it does not match.", "action", "rule")
 	for i := range rules.of {
 		f.counts = append(f.counts, vec.With(rules.of[i].action, rules.of[i].name))
 	}

@@ -175,7 +175,7 @@ func (l *labels) write(p *count.Page) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	p.Family("blobtail_records_total", "counter",
-		"Records that were accepted, by service and level; the service "+rest+" stands for those without a label of their own.")
+		"Records that were accepted, or left out by a rule; the service "+rest+" stands for those without a label of their own.")
 	l.each(func(name string, s *service) {
 		for level := range record.Level(record.NumLevels) {
 			p.Value(float64(s.counts[level].Load()), "level", level.String(), "service", name)
@@ -183,9 +183,9 @@ func (l *labels) write(p *count.Page) {
 	})
 	for kind, lack := range [numLacks]struct{ name, help string }{
 		{"blobtail_records_without_time_total", "Records without a time that could be found; they have that of their arrival."},
-		{"blobtail_records_time_unread_total", "Records with a field for the time that could not be read."},
-		{"blobtail_records_level_unread_total", "Records without a level, and with a field for it that could not be read."},
-		{"blobtail_records_time_far_total", "Records without a time but a guessed one, which is too far from their arrival."},
+		{"blobtail_records_time_unread_total", "Records with a field for the time that could not be read; ingest try says why."},
+		{"blobtail_records_level_unread_total", "Records with a field for the level that could not be read; ingest try says why."},
+		{"blobtail_records_time_far_total", "Records whose guessed time is too far from arrival: name the field, or set time-near: off."},
 	} {
 		p.Family(lack.name, "counter", lack.help)
 		l.each(func(name string, s *service) { p.Value(float64(s.lacks[kind].Load()), "service", name) })
