@@ -1,4 +1,4 @@
-// Workers for questions that read much (docs/read/workers.md), as an Azure Container App: none runs while
+// Workers for questions that read much (docs/read/serve.md#workers-on-several-machines), as an Azure Container App: none runs while
 // nobody asks, and each part of a question that is asked at once gets a replica.
 //
 //   az deployment group create -g logs -f deploy/azure/workers.bicep -p image=registry.azurecr.io/blobtail:0.9.0 \

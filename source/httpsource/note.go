@@ -42,12 +42,12 @@ func (s *Source) note(r *http.Request, in Intake, decoded []byte, a *Result) str
 func Lacking(l record.Lacks, lines int) string {
 	var notes []string
 	if l.Time > 0 {
-		notes = append(notes, fmt.Sprintf("no time found in %d of %d lines: they have the time of arrival; docs/send/native.md#times", l.Time, lines))
+		notes = append(notes, fmt.Sprintf("no time found in %d of %d lines: they have the time of arrival; docs/send/time-and-level.md#times", l.Time, lines))
 	}
 	if l.TimeUnread > 0 {
 		text := fmt.Sprintf("%d of %d lines have a field for the time that could not be read", l.TimeUnread, lines)
 		if l.Time == 0 { // else the page is named already
-			text += "; docs/send/native.md#times"
+			text += "; docs/send/time-and-level.md#times"
 		}
 		notes = append(notes, text)
 	}

@@ -276,9 +276,9 @@ func TestNoteOfLacks(t *testing.T) {
 		want  string
 	}{
 		{record.Lacks{}, ""},
-		{record.Lacks{TimeUnread: 1}, "1 of 3 lines" + unread + "; docs/send/native.md#times"},
+		{record.Lacks{TimeUnread: 1}, "1 of 3 lines" + unread + "; docs/send/time-and-level.md#times"},
 		{record.Lacks{LevelUnread: 2}, "2 of 3 lines" + level},
-		{record.Lacks{Time: 1, TimeUnread: 2, LevelUnread: 3}, "no time found in 1 of 3 lines: they have the time of arrival; docs/send/native.md#times; 2 of 3 lines" + unread + "; 3 of 3 lines" + level},
+		{record.Lacks{Time: 1, TimeUnread: 2, LevelUnread: 3}, "no time found in 1 of 3 lines: they have the time of arrival; docs/send/time-and-level.md#times; 2 of 3 lines" + unread + "; 3 of 3 lines" + level},
 	} {
 		if got := httpsource.Lacking(tt.lacks, 3); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.lacks, got, tt.want)

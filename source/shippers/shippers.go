@@ -20,7 +20,7 @@ type Options struct {
 	OTLP otlp.Options
 }
 
-// Protocols returns all protocols, in their order in docs/send/shippers.md.
+// Protocols returns all protocols, in their order in docs/send/protocols.md.
 func Protocols(o Options) []httpsource.Protocol {
 	return []httpsource.Protocol{
 		loki.New(), otlp.New(o.OTLP), elastic.New(elastic.Options{Version: o.Elasticsearch}), journald.New(), splunk.New(), datadog.New(), gelf.New(),
