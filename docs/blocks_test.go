@@ -63,7 +63,6 @@ func blocks(t *testing.T, page string) []block {
 // programsOf are the programs of others that the commands of a page run.
 var programsOf = map[string][]string{
 	"docs/send/go.md":     {"go"},
-	"docs/send/java.md":   {"java"},
 	"docs/send/node.md":   {"node"},
 	"docs/send/python.md": {"python3"},
 }
