@@ -77,6 +77,17 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	if err != nil {
 		return err
 	}
+	// First, or a start whose port is taken would leave the store of an ingester behind.
+	records, err := around.listen("--listen", c.Ingest.Listen, c)
+	if err != nil {
+		return fmt.Errorf("listen for records: %w", err)
+	}
+	defer records.Close()
+	operators, err := around.listen("--admin", c.Ingest.Admin, c)
+	if err != nil {
+		return fmt.Errorf("listen for operators: %w", err)
+	}
+	defer operators.Close()
 	store, err := around.open(ctx, c.Store, true)
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
@@ -105,11 +116,6 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
 	buf := buffer.New(journal, out, options)
 	secure.newcomers.buf = buf
-	records, err := around.listen("--listen", c.Ingest.Listen, c)
-	if err != nil {
-		return fmt.Errorf("listen for records: %w", err)
-	}
-	defer records.Close()
 	warn(log, c, secure.levels, records)
 	if company, err = newCompany(c, store, premises, journal, buf, out.SetLane, own(c, records), log, reg); err != nil {
 		return err
@@ -124,11 +130,6 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 		return err
 	}
 	defer in.syslog.close()
-	operators, err := around.listen("--admin", c.Ingest.Admin, c)
-	if err != nil {
-		return fmt.Errorf("listen for operators: %w", err)
-	}
-	defer operators.Close()
 	admin := newAdmin(buf, in, ready, secure.operatorsDoor(c, operators), url.URL{Scheme: scheme(c), Host: records.Addr().String()}, reg)
 	p := &parts{accept, counts, out.watch, buf, stream, company, tail, in, ready, admin, secure, records, operators}
 	return p.run(ctx, c, log, begun.Add(companyWait))

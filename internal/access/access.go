@@ -231,7 +231,7 @@ func Told(err error) string {
 	case ok:
 		return form.Fault + "; " + send
 	case errors.Is(err, ErrMissing):
-		return "a token is needed: " + send + " (logquery: BLOBTAIL_TOKEN)"
+		return "a token is needed: " + send + " (logquery, ingest send: BLOBTAIL_TOKEN)"
 	case errors.Is(err, ErrExpired):
 		return "the token has expired; the operator makes another with: ingest token new"
 	case errors.Is(err, ErrSession):
