@@ -77,8 +77,7 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	if err != nil {
 		return err
 	}
-	// First, or a start whose port is taken would leave the store of an ingester behind.
-	records, err := around.listen("--listen", c.Ingest.Listen, c)
+	records, err := around.listen("--listen", c.Ingest.Listen, c) // a start whose port is taken makes no store
 	if err != nil {
 		return fmt.Errorf("listen for records: %w", err)
 	}
