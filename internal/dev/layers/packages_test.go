@@ -30,7 +30,8 @@ func TestPackagesPage(t *testing.T) {
 		if len(words) < 3 {
 			t.Fatalf("the comment of package %s begins with %q", pkg, sentences[pkg])
 		}
-		rows = append(rows, fmt.Sprintf("%03d| `%s` | %s |\n", level(pkg), pkg, strings.NewReplacer("|", `\|`, "<", `\<`, "[", "", "]", "").Replace(words[2])))
+		text := strings.NewReplacer("|", `\|`, "<", `\<`, "[", "", "]", "").Replace(words[2])
+		rows = append(rows, fmt.Sprintf("%03d| `%s` | %s |\n", level(pkg), pkg, text))
 	}
 	slices.Sort(rows)
 	const head = "# Packages\n\n<!-- printed by go test ./internal/dev/layers -run TestPackagesPage -update -->\n\n" +
