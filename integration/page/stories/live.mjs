@@ -116,7 +116,8 @@ export default [
 			const { ui, page } = scene
 			await live(ui)
 			await scene.call("flow", { Service: "flow", Rate: 100, Seconds: 60 })
-			await until("some come", async () => numbers(await ui.shown()).length > 20)
+			// A list that is no taller than its window cannot be scrolled.
+			await until("they fill the list", () => ui.grid.evaluate((e) => e.scrollHeight > e.clientHeight + 200))
 			await ui.grid.hover()
 			await page.mouse.wheel(0, 160) // the newest is on top
 			const news = ui.page.getByRole("button", { name: /\d+ new/ })
