@@ -87,9 +87,11 @@ func (p *ingester) beside(run func(context.Context, *ingester, func()), span tim
 }
 
 // honest sends small bodies for a while, one in honestEvery, and returns the 99th percentile of
-// their times. Each has to be accepted.
+// their times. Each has to be accepted. It has an address of its own: one address has half of all
+// connections.
 func (p *ingester) honest(span time.Duration) time.Duration {
-	c := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{}}
+	dial := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext
+	c := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dial}}
 	defer c.CloseIdleConnections()
 	body := []byte(strings.Repeat(two, 10))
 	var took []time.Duration
@@ -186,7 +188,8 @@ func requests(path string, interval time.Duration, body []byte, headers ...strin
 }
 
 // connections opens so many connections, sends a beginning on each, and then a piece at each
-// interval. One that the ingester closes is opened again.
+// interval. One that the ingester closes is opened again a second later: thousands that connect
+// without a pause fill the queue of the system.
 func connections(n int, beginning string, interval time.Duration, piece string) func(context.Context, *ingester, func()) {
 	return func(ctx context.Context, p *ingester, begun func()) {
 		var open, group sync.WaitGroup
@@ -198,6 +201,10 @@ func connections(n int, beginning string, interval time.Duration, piece string) 
 				for ctx.Err() == nil {
 					trickle(ctx, strings.TrimPrefix(p.listen, "http://"), beginning, interval, piece, opened)
 					opened = func() {}
+					select {
+					case <-time.After(time.Second):
+					case <-ctx.Done():
+					}
 				}
 			})
 		}

@@ -16,10 +16,11 @@ import (
 // descriptors. Its methods may be called at once.
 //
 // An address has one more connection only while it has fewer than are free: half of them at most,
-// and a third beside another one like it. Beyond that its own connection makes room that has
-// been silent for longest, of those at which nothing is worked for: without a request, or within
-// one that the client has not sent whole. If it has none of these, the new one is closed. If none
-// are free at all, another address makes room by the same rule.
+// and a third beside another one like it. Beyond that its own connection makes room that has been
+// silent for longest among some at which nothing is worked for: without a request, or within one
+// that the client has not sent whole. If it has none of these, the new one is closed. If none are
+// free at all, another address makes room by the same rule. Looking at all of them would let a
+// client that opens connections without end slow down all others.
 type Sockets struct {
 	most int
 	log  zerolog.Logger
@@ -39,6 +40,8 @@ const (
 	// halfSent is how long a client must be silent within a request, to be one that does not send
 	// the rest.
 	halfSent = time.Second
+	// compared is how many silent connections are compared, to find one that makes room.
+	compared = 16
 )
 
 // NewSockets returns Sockets for so many connections. 0: as many as half of the descriptors of the
@@ -130,9 +133,15 @@ func (s *Sockets) admit(c *socket) (idle *socket, ok bool) {
 	defer s.mu.Unlock()
 	free, now := s.most-len(s.all), time.Now().UnixNano()
 	if s.share[c.site] >= free {
-		for one := range s.all {
-			if (one.site == c.site || free <= 0) && one.idle(now) && (idle == nil || one.heard.Load() < idle.heard.Load()) {
-				idle = one
+		seen := 0
+		for one := range s.all { // in random order
+			if (one.site == c.site || free <= 0) && one.idle(now) {
+				if idle == nil || one.heard.Load() < idle.heard.Load() {
+					idle = one
+				}
+				if seen++; seen == compared {
+					break
+				}
 			}
 		}
 		if idle == nil {
