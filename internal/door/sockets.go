@@ -131,19 +131,9 @@ func (l *bounded) Accept() (net.Conn, error) {
 func (s *Sockets) admit(c *socket) (idle *socket, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	free, now := s.most-len(s.all), time.Now().UnixNano()
+	free := s.most - len(s.all)
 	if s.share[c.site] >= free {
-		seen := 0
-		for one := range s.all { // in random order
-			if (one.site == c.site || free <= 0) && one.idle(now) {
-				if idle == nil || one.heard.Load() < idle.heard.Load() {
-					idle = one
-				}
-				if seen++; seen == compared {
-					break
-				}
-			}
-		}
+		idle = s.silent(c.site, free > 0)
 		if idle == nil {
 			return nil, false
 		}
@@ -152,6 +142,24 @@ func (s *Sockets) admit(c *socket) (idle *socket, ok bool) {
 	s.all[c] = struct{}{}
 	s.share[c.site]++
 	return idle, true
+}
+
+// silent returns a connection that can make room, of one site or of any; nil: none. The caller holds
+// the lock.
+func (s *Sockets) silent(of site, alone bool) (longest *socket) {
+	now, seen := time.Now().UnixNano(), 0
+	for one := range s.all { // in random order
+		if alone && one.site != of || !one.idle(now) {
+			continue
+		}
+		if longest == nil || one.heard.Load() < longest.heard.Load() {
+			longest = one
+		}
+		if seen++; seen == compared {
+			break
+		}
+	}
+	return longest
 }
 
 // drop no longer counts a connection. The caller holds the lock.
